@@ -1,0 +1,1 @@
+"""Pure: from a specification to what will be run. No clock, no randomness, no ray, no vllm."""

@@ -1,0 +1,81 @@
+"""What one running engine is, and the key that says when two are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.plan.identity import content_hash
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """One way to speculate: a single point, no lists.
+
+    `method` is vLLM's name (ngram, suffix, draft_model, eagle, eagle3, mtp, medusa);
+    `speculation_length` is K, tokens proposed per draft; `options` are the further fields of vLLM's
+    `speculative_config` (`prompt_lookup_max`, …).
+    """
+
+    method: str
+    speculation_length: int
+    draft: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def label(self) -> str:
+        """Short name for tables: `ngram K=4`, `eagle(smollm2-135m-eagle) K=3`."""
+        draft = f"({self.draft})" if self.draft else ""
+        return f"{self.method}{draft} K={self.speculation_length}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "speculation_length": self.speculation_length,
+            "draft": self.draft,
+            "options": dict(sorted(self.options.items())),
+        }
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One running engine configuration. Two deployments with one `key` are interchangeable."""
+
+    target: str
+    """Catalogue name, Hugging Face id, or absolute path."""
+    engine: Mapping[str, Any]
+    """Engine arguments as vLLM spells them in Python (`max_model_len`, `dtype`, …)."""
+    speculation: Speculation | None = None
+    replica_of: str | None = None
+    """Set on a relaunched copy (the A/A control) so that it is a process of its own."""
+
+    @property
+    def key(self) -> str:
+        return content_hash(self.as_dict())
+
+    def label(self) -> str:
+        name = "baseline" if self.speculation is None else self.speculation.label()
+        return f"{name} (relaunched)" if self.replica_of else name
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "engine": dict(sorted(self.engine.items())),
+            "speculation": None if self.speculation is None else self.speculation.as_dict(),
+            "replica_of": self.replica_of,
+        }
+
+
+@dataclass(frozen=True)
+class DeploymentPair:
+    """The two arms that a trial compares."""
+
+    baseline: Deployment
+    speculative: Deployment
+
+    @property
+    def key(self) -> str:
+        return content_hash([self.baseline.key, self.speculative.key])
+
+    def of(self, arm: str) -> Deployment:
+        return self.baseline if arm == "baseline" else self.speculative

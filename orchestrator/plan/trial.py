@@ -1,0 +1,126 @@
+"""A trial: all pairs of one deployment pair at one sweep point."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from orchestrator.plan.deployment import DeploymentPair
+from orchestrator.plan.identity import content_hash
+from orchestrator.records import SCHEMA_VERSION
+
+TrialKind = Literal["comparison", "aa_control", "confirmation"]
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """The load offered at one point of the ladder.
+
+    closed: `concurrency` requests in flight, always (queueing shows when it passes the engine's
+    cap). open: `rate_rps` requests a second, sent on time whatever the server does.
+    """
+
+    mode: Literal["closed", "open"]
+    concurrency: int | None = None
+    rate_rps: float | None = None
+    arrivals: Literal["constant", "poisson", "gamma", "trace"] = "poisson"
+    burstiness: float = 1.0
+    """Gamma shape: 1 is Poisson, below 1 is burstier."""
+
+    def label(self) -> str:
+        return f"{self.concurrency} in flight" if self.mode == "closed" else f"{self.rate_rps:g} rps"
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sampling fields sent with every request of a trial; None = the server's default."""
+
+    temperature: float = 0.0
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seeded: bool = True
+    """Send a `seed` of its own with every request (the same one to both arms)."""
+
+
+@dataclass(frozen=True)
+class WorkloadRef:
+    """Which prompts, and how they are asked; `prompts_hash` fixes the content."""
+
+    name: str
+    prompts: str
+    prompts_hash: str
+    output_tokens: int
+    fixed_length: bool = True
+    """`ignore_eos`: every answer has exactly `output_tokens`, in both arms."""
+    endpoint: Literal["chat", "completion"] = "chat"
+    input_tokens: tuple[int | None, int | None] = (None, None)
+    history: Literal["own", "reference", "first_turn"] = "first_turn"
+    allow_reuse: bool = False
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a trial is measured. Part of its id: another protocol is another measurement."""
+
+    pairs_min: int = 6
+    pairs_max: int = 24
+    requests_per_block: int = 1
+    """Per request in flight (closed) or in all (open)."""
+    warmup_requests: int = 1
+    """Per request in flight, on each arm, before the first pair."""
+    confidence: float = 0.95
+    margin: float = 0.03
+    metric: str = "speedup_throughput"
+    """The headline: the metric whose verdict stops the trial."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid."""
+
+    method: str
+    draft: str | None
+    speculation_length: int
+    batch_size: int
+    sampling: Sampling
+    workload: WorkloadRef
+    load: LoadPoint
+
+    def label(self) -> str:
+        draft = f"({self.draft})" if self.draft else ""
+        return (
+            f"{self.method}{draft} K={self.speculation_length} · {self.workload.name} · "
+            f"batch {self.batch_size} · T={self.sampling.temperature:g}"
+        )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One Ray Tune trial, one MLflow run."""
+
+    kind: TrialKind
+    pair: DeploymentPair
+    cell: Cell
+    protocol: Protocol
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return content_hash(self.identity())
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that determines the result, and nothing else."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "kind": self.kind,
+            "baseline": self.pair.baseline.as_dict(),
+            "speculative": self.pair.speculative.as_dict(),
+            "cell": asdict(self.cell),
+            "protocol": asdict(self.protocol),
+            "seed": self.seed,
+        }
+
+    def label(self) -> str:
+        prefix = {"comparison": "", "aa_control": "A/A · ", "confirmation": "confirm · "}[self.kind]
+        return prefix + self.cell.label()

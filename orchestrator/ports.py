@@ -1,0 +1,171 @@
+"""The outside world as the product sees it. Every port has at least two implementations.
+
+| port | for real | for tests, faults and scale |
+|---|---|---|
+| Deployer | adapters.ray_serve | adapters.simulated |
+| LoadClient | adapters.http | adapters.simulated |
+| ServerProbe | adapters.http (Prometheus text) | adapters.simulated |
+| Telemetry | adapters.local (host), adapters.nvml | adapters.simulated |
+| Executor | adapters.ray_tune | adapters.local |
+| Tracker | adapters.mlflow | adapters.local (none) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from orchestrator.plan.block import BlockPlan
+from orchestrator.plan.deployment import Deployment, DeploymentPair
+from orchestrator.plan.trial import Trial
+from orchestrator.records import (
+    ClientHealth,
+    CounterSnapshot,
+    EngineFacts,
+    Outcome,
+    RequestRecord,
+    Sample,
+)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a deployment answers. `base_url` ends before `/v1`: `http://127.0.0.1:8000/baseline`."""
+
+    name: str
+    base_url: str
+    model: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pids: tuple[int, ...] = ()
+    """Processes of the engine on this host, for per-process telemetry."""
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class BlockObservation:
+    """What the load generator saw in one block."""
+
+    started_unix_s: float
+    duration_s: float
+    requests: tuple[RequestRecord, ...]
+    client: ClientHealth
+
+
+class Deployer(Protocol):
+    """Starts and stops engines. `start` blocks until the engine answers, or raises."""
+
+    def start(self, deployment: Deployment, *, name: str, timeout_s: float) -> Endpoint:
+        """Raises: DeploymentError with the class, the cause in one line and the log's end."""
+
+    def facts(self, name: str) -> EngineFacts: ...
+
+    def healthy(self, name: str) -> bool: ...
+
+    def stop(self, name: str) -> None:
+        """Returns when the processes are gone and their memory is free. Unknown name: nothing."""
+
+    def close(self) -> None:
+        """Stops everything this deployer started."""
+
+
+class LoadClient(Protocol):
+    """Sends one block and returns what was seen. Never raises for a request that failed."""
+
+    def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation: ...
+
+    def close(self) -> None: ...
+
+
+class ServerProbe(Protocol):
+    """Reads a server's own counters."""
+
+    def read(self, endpoint: Endpoint) -> CounterSnapshot | None:
+        """None when the server exposes nothing that is understood."""
+
+
+class TelemetryRun(Protocol):
+    def stop(self) -> tuple[Sample, ...]: ...
+
+
+class Telemetry(Protocol):
+    """Samples host and device while a block runs."""
+
+    def start(self, endpoint: Endpoint) -> TelemetryRun: ...
+
+
+class PairProvider(Protocol):
+    """The pool, as a trial sees it."""
+
+    def lease(self, pair: DeploymentPair) -> Lease:
+        """Blocks until both arms are warm and the devices are free. Raises: DeploymentError."""
+
+    def release(self, lease: Lease, *, broken: Sequence[str] = ()) -> None:
+        """`broken` names the arms whose engine must not be used again."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to measure on a warm pair, alone."""
+
+    id: str
+    pair_key: str
+    baseline: Endpoint
+    speculative: Endpoint
+    baseline_facts: EngineFacts
+    speculative_facts: EngineFacts
+
+
+@dataclass(frozen=True)
+class PairReport:
+    """What a trial reports after every pair; `metrics` under METRICS.md's names."""
+
+    trial_id: str
+    pairs_done: int
+    pairs_max: int
+    metrics: Mapping[str, float]
+
+
+ReportPair = Callable[[PairReport], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An event of the sweep for whoever shows it: a trial's pair, its end, an engine's start."""
+
+    kind: str
+    """engine_starting | engine_ready | engine_failed | trial_started | pair | trial_ended"""
+    trial: Trial | None = None
+    report: PairReport | None = None
+    outcome: Outcome | None = None
+    text: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Executor(Protocol):
+    """Runs trials, as many at once as device pairs exist; returns when all have ended."""
+
+    def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]: ...
+
+
+class Tracker(Protocol):
+    """Where results are compared. One writer. Everything it holds can be rebuilt from the store."""
+
+    def open_sweep(self, name: str, sweep_id: str, description: str) -> None: ...
+
+    def log_pair(self, trial: Trial, report: PairReport) -> None: ...
+
+    def log_trial(
+        self,
+        trial: Trial,
+        *,
+        params: Mapping[str, Any],
+        metrics: Mapping[str, float],
+        tags: Mapping[str, str],
+        artifacts: Sequence[Path],
+    ) -> None: ...
+
+    def close_sweep(self, artifacts: Sequence[Path], tags: Mapping[str, str]) -> None: ...
