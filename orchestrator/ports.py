@@ -21,6 +21,7 @@ from orchestrator.plan.block import BlockPlan
 from orchestrator.plan.deployment import Deployment, DeploymentPair
 from orchestrator.plan.trial import Trial
 from orchestrator.records import (
+    Arm,
     ClientHealth,
     CounterSnapshot,
     EngineFacts,
@@ -98,10 +99,13 @@ class Telemetry(Protocol):
 class PairProvider(Protocol):
     """The pool, as a trial sees it."""
 
-    def lease(self, pair: DeploymentPair) -> Lease:
+    def lease(self, pair: DeploymentPair, *, holder: str) -> Lease:
         """Blocks until both arms are warm and the devices are free. Raises: DeploymentError."""
 
-    def release(self, lease: Lease, *, broken: Sequence[str] = ()) -> None:
+    def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
+        """The arms whose engine no longer answers its health check."""
+
+    def release(self, lease: Lease, *, broken: Sequence[Arm] = ()) -> None:
         """`broken` names the arms whose engine must not be used again."""
 
 
@@ -115,6 +119,9 @@ class Lease:
     speculative: Endpoint
     baseline_facts: EngineFacts
     speculative_facts: EngineFacts
+
+    def endpoint(self, arm: Arm) -> Endpoint:
+        return self.baseline if arm == "baseline" else self.speculative
 
 
 @dataclass(frozen=True)

@@ -199,3 +199,8 @@ class Outcome:
     pairs_measured: int = 0
     pairs_valid: int = 0
     wall_s: float | None = None
+    waiting_s: float | None = None
+    """Spent until both arms were leased: engine starts, and waiting for a free device."""
+    warmup_s: float | None = None
+    measured_s: float | None = None
+    """Inside measured blocks, both arms."""

@@ -1,0 +1,1 @@
+"""Running what was planned, through ports: warm deployments, blocks in pairs, trials."""

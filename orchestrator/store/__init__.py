@@ -1,0 +1,15 @@
+"""Raw records on disk: the truth that everything else is derived from.
+
+    results/<sweep>/sweep.json                        what was asked, and the trials of it
+    results/<sweep>/<trial>/trial.json                what determines the trial's result
+    results/<sweep>/<trial>/environment.json          the preconditions it ran under
+    results/<sweep>/<trial>/blocks/003-B.parquet      requests of one block (003-B.json: the rest)
+    results/<sweep>/<trial>/outcome.json              how it ended; written last
+
+Every file is written under a temporary name and renamed, so a reader never sees half of one.
+"""
+
+from orchestrator.store.sweep_folder import SweepFolder
+from orchestrator.store.trial_folder import TrialFolder
+
+__all__ = ["SweepFolder", "TrialFolder"]

@@ -1,0 +1,39 @@
+# Set-up needs nothing but Python 3.11+ and make. Every target repairs a half-finished set-up.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+EXTRA ?= cpu
+STAMP := $(VENV)/.ready-$(EXTRA)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup quickstart check test test-quick lint clean bench-client
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
+
+setup:  ## install everything into .venv (EXTRA=cpu or gpu); does nothing when it is complete
+	@$(PYTHON) scripts/setup.py --venv $(VENV) --extra $(EXTRA)
+
+quickstart: setup  ## prepare the model, run the quickstart sweep, print the verdicts
+	@$(BIN)/python -m orchestrator models prepare smollm2-135m-instruct
+	@$(BIN)/python -m orchestrator sweep experiments/quickstart.yaml
+
+check: setup  ## lint, types, layers and the quick tests: seconds
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m pytest -m "not engine and not ray and not slow"
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+test: setup  ## everything, the real engine included (about 15 minutes on 2 cores)
+	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m pytest
+
+bench-client: setup  ## our load generator against vllm bench serve, GuideLLM and AIPerf
+	@$(BIN)/python benchmarks/client/bench_client.py
+
+clean:  ## remove the environment and caches; results stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,105 @@
+"""Server-sent events out of timed bytes. Pure: no clock, no socket.
+
+An event's time is the time at which its last byte arrived, however TCP cut or joined the bytes.
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One dispatched event: when it was complete, its type ("" unless named), its data."""
+
+    at_s: float
+    type: str
+    data: bytes
+
+
+def read_events(parts: Iterable[tuple[float, bytes]], *, complete: bool) -> list[Event]:
+    """The events in timed pieces of a response body, in order.
+
+    `complete` says that the body ended as HTTP says it should: an event whose closing blank line
+    is missing then still counts (some servers leave it out after `[DONE]`); after a broken
+    connection it does not, since it may be cut.
+    Comments and events without data are dropped, as the standard asks.
+    """
+    reader = _Reader()
+    for at_s, piece in parts:
+        reader.feed(at_s, piece)
+    reader.finish(complete)
+    return reader.events
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._rest = b""
+        self._type = ""
+        self._data: list[bytes] = []
+        self._at_s = 0.0
+        self._first = True
+
+    def feed(self, at_s: float, piece: bytes) -> None:
+        if not piece:
+            return
+        self._at_s = at_s
+        # The common case by far: the piece is exactly one `data:` event and nothing is pending.
+        if (
+            not self._rest
+            and not self._data
+            and not self._type
+            and piece.startswith(b"data: ")
+            and piece.endswith(b"\n\n")
+            and piece.find(b"\n") == len(piece) - 2
+            and b"\r" not in piece
+        ):
+            self._first = False
+            self.events.append(Event(at_s, "", piece[6:-2]))
+            return
+        text = self._rest + piece
+        if self._first:
+            # A byte-order mark may open the stream, and may itself arrive in pieces.
+            if len(text) < 3 and _BOM.startswith(text):
+                self._rest = text
+                return
+            text = text.removeprefix(_BOM)
+            self._first = False
+        start = 0
+        for end in _LINE_END.finditer(text):
+            # A carriage return at the very end may be the first half of \r\n.
+            if end.group() == b"\r" and end.end() == len(text):
+                break
+            self._line(text[start : end.start()])
+            start = end.end()
+        self._rest = text[start:]
+
+    def finish(self, complete: bool) -> None:
+        if self._rest.endswith(b"\r"):
+            self._line(self._rest[:-1])
+        elif self._rest and complete:
+            self._line(self._rest)
+        self._rest = b""
+        if complete:
+            self._line(b"")
+
+    def _line(self, line: bytes) -> None:
+        if not line:
+            if self._data:
+                self.events.append(Event(self._at_s, self._type, b"\n".join(self._data)))
+            self._data, self._type = [], ""
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._type = value.decode("utf-8", "replace")
+        # A comment has an empty name; `id` and `retry` mean nothing to a client that never resumes.

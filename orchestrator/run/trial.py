@@ -1,0 +1,253 @@
+"""One trial: warm up both arms, then pairs of blocks A B, B A, … until the verdict is clear."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from orchestrator.errors import DeploymentError, OrchestratorError
+from orchestrator.plan.block import BlockPlan
+from orchestrator.plan.trial import Trial
+from orchestrator.ports import (
+    Lease,
+    LoadClient,
+    PairProvider,
+    PairReport,
+    ReportPair,
+    ServerProbe,
+    Telemetry,
+)
+from orchestrator.records import Arm, BlockRecord, FailureClass, Outcome
+from orchestrator.store import TrialFolder
+
+Pair = tuple[BlockRecord, BlockRecord]
+"""(baseline block, speculative block)"""
+
+
+class Blocks(Protocol):
+    """What a trial sends; the same plan goes to both arms."""
+
+    def warmup(self) -> BlockPlan: ...
+
+    def pair(self, index: int) -> BlockPlan: ...
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the pairs so far amount to."""
+
+    metrics: Mapping[str, float]
+    valid_pairs: int
+    stop: bool
+    why_invalid: str | None = None
+    """The reason of the latest invalid block, for the message when no pair was valid."""
+
+
+Judge = Callable[[Trial, Sequence[Pair]], Judgement]
+
+
+def arm_order(pair_index: int) -> tuple[Arm, Arm]:
+    """A B, B A, A B, …: a drift that is linear in time cancels over two pairs."""
+    return ("baseline", "speculative") if pair_index % 2 == 0 else ("speculative", "baseline")
+
+
+class _Ended(Exception):
+    def __init__(self, failure: FailureClass, cause: str, log_tail: str | None = None) -> None:
+        self.failure, self.cause, self.log_tail = failure, cause, log_tail
+
+
+@dataclass
+class TrialRunner:
+    """Everything a trial needs of the outside world."""
+
+    pool: PairProvider
+    client: LoadClient
+    probe: ServerProbe
+    telemetry: Telemetry
+    judge: Judge
+    monotonic: Callable[[], float] = time.monotonic
+
+    def run(self, trial: Trial, blocks: Blocks, folder: TrialFolder, report: ReportPair) -> Outcome:
+        """Run `trial` to its end and return its outcome; records are in `folder`, outcome last.
+
+        Pairs that an earlier, interrupted run completed are kept and not measured again.
+        Raises: StoreError when records cannot be written (nothing else is lost).
+        """
+        seconds = _Seconds(self.monotonic)
+        folder.begin(trial)
+        folder.discard_unpaired()
+        pairs = list(folder.pairs())
+        try:
+            judgement = self._measure(trial, blocks, folder, report, pairs, seconds)
+        except _Ended as end:
+            outcome = seconds.outcome(
+                trial, "failed", pairs, 0, failure=end.failure, cause=end.cause, log=end.log_tail
+            )
+        else:
+            if judgement.valid_pairs == 0:
+                cause = f"none of {len(pairs)} pairs was valid: {judgement.why_invalid}"
+                outcome = seconds.outcome(
+                    trial, "failed", pairs, 0, failure=FailureClass.NO_VALID_PAIRS, cause=cause
+                )
+            else:
+                outcome = seconds.outcome(trial, "finished", pairs, judgement.valid_pairs)
+        folder.save_outcome(outcome)
+        return outcome
+
+    def _measure(
+        self,
+        trial: Trial,
+        blocks: Blocks,
+        folder: TrialFolder,
+        report: ReportPair,
+        pairs: list[Pair],
+        seconds: _Seconds,
+    ) -> Judgement:
+        judgement = self.judge(trial, pairs)
+        if len(pairs) >= trial.protocol.pairs_max or judgement.stop:
+            return judgement
+        try:
+            lease = self.pool.lease(trial.pair, holder=trial.id)
+        except DeploymentError as error:
+            raise _Ended(FailureClass(error.failure), error.cause, error.log_tail) from error
+        seconds.leased()
+        broken: tuple[Arm, ...] = ()
+        try:
+            folder.save_engines(
+                {"baseline": lease.baseline_facts, "speculative": lease.speculative_facts}
+            )
+            self._warm_up(trial, blocks, folder, lease)
+            seconds.warmed_up()
+            while len(pairs) < trial.protocol.pairs_max and not judgement.stop:
+                pair = self._run_pair(trial, blocks.pair(len(pairs)), lease, len(pairs), folder)
+                pairs.append(pair)
+                seconds.measured(pair)
+                judgement = self.judge(trial, pairs)
+                report(
+                    PairReport(trial.id, len(pairs), trial.protocol.pairs_max, judgement.metrics)
+                )
+        except _Ended as end:
+            if end.failure in (FailureClass.CRASHED, FailureClass.UNRESPONSIVE):
+                broken = self.pool.broken_arms(lease)
+            raise
+        finally:
+            self.pool.release(lease, broken=broken)
+        return judgement
+
+    def _warm_up(self, trial: Trial, blocks: Blocks, folder: TrialFolder, lease: Lease) -> None:
+        plan = blocks.warmup()
+        if not plan.requests:
+            return
+        for position, arm in enumerate(arm_order(0)):
+            block = self._run_block(trial, plan, lease, arm, 0, position, "warmup")
+            self._refuse_dead_engine(block, lease, "in the warm-up")
+            folder.save_block(block)
+
+    def _run_pair(
+        self, trial: Trial, plan: BlockPlan, lease: Lease, index: int, folder: TrialFolder
+    ) -> Pair:
+        done: dict[Arm, BlockRecord] = {}
+        for position, arm in enumerate(arm_order(index)):
+            block = self._run_block(trial, plan, lease, arm, index, position, "measured")
+            self._refuse_dead_engine(block, lease, f"in block {2 * index + position + 1}")
+            folder.save_block(block)
+            done[arm] = block
+        return done["baseline"], done["speculative"]
+
+    def _run_block(
+        self,
+        trial: Trial,
+        plan: BlockPlan,
+        lease: Lease,
+        arm: Arm,
+        index: int,
+        position: int,
+        kind: Literal["warmup", "measured"],
+    ) -> BlockRecord:
+        endpoint = lease.endpoint(arm)
+        before = self.probe.read(endpoint)
+        sampling = self.telemetry.start(endpoint)
+        try:
+            seen = self.client.run_block(endpoint, plan)
+        except OrchestratorError as error:
+            raise _Ended(FailureClass.CLIENT_FAILED, str(error)) from error
+        finally:
+            samples = sampling.stop()
+        return BlockRecord(
+            trial_id=trial.id,
+            pair_index=index,
+            arm=arm,
+            position=position,
+            kind=kind,
+            started_unix_s=seen.started_unix_s,
+            duration_s=seen.duration_s,
+            requests=seen.requests,
+            client=seen.client,
+            counters_before=before,
+            counters_after=self.probe.read(endpoint),
+            samples=samples,
+            simulated=endpoint.simulated,
+        )
+
+    def _refuse_dead_engine(self, block: BlockRecord, lease: Lease, where: str) -> None:
+        """A failed request is counted; an engine that died, or answers nothing, ends the trial."""
+        failed = [request for request in block.requests if not request.completed]
+        if not failed:
+            return
+        first = failed[0]
+        what = f"{first.error}: {first.error_text or 'no text'}"
+        if block.arm in self.pool.broken_arms(lease):
+            raise _Ended(FailureClass.CRASHED, f"the {block.arm} engine died {where} ({what})")
+        if len(failed) == len(block.requests):
+            raise _Ended(
+                FailureClass.ALL_REQUESTS_FAILED,
+                f"all {len(failed)} requests to the {block.arm} engine failed {where} ({what})",
+            )
+
+
+class _Seconds:
+    """Where a trial's time went."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._now = monotonic
+        self._began = monotonic()
+        self._leased_at: float | None = None
+        self._warmed_at: float | None = None
+        self._measured_s = 0.0
+
+    def leased(self) -> None:
+        self._leased_at = self._now()
+
+    def warmed_up(self) -> None:
+        self._warmed_at = self._now()
+
+    def measured(self, pair: Pair) -> None:
+        self._measured_s += sum(block.duration_s for block in pair)
+
+    def outcome(
+        self,
+        trial: Trial,
+        status: Literal["finished", "failed", "stopped"],
+        pairs: Sequence[Pair],
+        valid: int,
+        *,
+        failure: FailureClass | None = None,
+        cause: str | None = None,
+        log: str | None = None,
+    ) -> Outcome:
+        leased, warmed = self._leased_at, self._warmed_at
+        return Outcome(
+            trial_id=trial.id,
+            status=status,
+            failure=failure,
+            cause=cause,
+            log_tail=log or None,
+            pairs_measured=len(pairs),
+            pairs_valid=valid,
+            wall_s=self._now() - self._began,
+            waiting_s=None if leased is None else leased - self._began,
+            warmup_s=None if leased is None or warmed is None else warmed - leased,
+            measured_s=self._measured_s if pairs else None,
+        )

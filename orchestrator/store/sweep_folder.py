@@ -1,0 +1,68 @@
+"""One sweep on disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import StoreError
+from orchestrator.plan.trial import Trial
+from orchestrator.store.atomic import read_json, write_json
+from orchestrator.store.trial_folder import TrialFolder
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    """Reads and writes `results/<sweep>/`."""
+
+    path: Path
+
+    def trial(self, trial_id: str) -> TrialFolder:
+        return TrialFolder(self.path / trial_id)
+
+    def begin(self, manifest: Mapping[str, Any]) -> None:
+        write_json(self.path / "sweep.json", dict(manifest))
+
+    def manifest(self) -> dict[str, Any]:
+        """Raises: StoreError when there is no such sweep."""
+        if not (self.path / "sweep.json").exists():
+            raise StoreError(
+                f"{self.path}: no sweep is stored here; give the folder that holds sweep.json, or "
+                "run: python -m orchestrator sweep EXPERIMENT.yaml"
+            )
+        return dict(read_json(self.path / "sweep.json"))
+
+    def unfinished(
+        self, trials: Sequence[Trial], *, retry_failed: bool = False
+    ) -> tuple[Trial, ...]:
+        """Trials that have not ended; with `retry_failed` also those that ended in failure."""
+        return tuple(trial for trial in trials if not self._ended(trial, retry_failed))
+
+    def _ended(self, trial: Trial, retry_failed: bool) -> bool:
+        outcome = self.trial(trial.id).outcome()
+        if outcome is None:
+            return False
+        return not (retry_failed and outcome.status == "failed")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process measures into a sweep's folder at a time. Raises: StoreError."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.seek(0)
+                raise StoreError(
+                    f"{self.path}: another sweep (process {file.read().strip() or 'unknown'}) is "
+                    "writing here; wait for it, or give this one another name"
+                ) from error
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
