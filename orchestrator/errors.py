@@ -8,6 +8,7 @@
     ├── TrialsFailed                   exit 4    the sweep finished; some trials did not
     ├── MeasurementInvalid             exit 5    nothing valid was measured
     ├── MissingExtra                   exit 6    an optional package is not installed
+    ├── TrackingUnavailable            exit 70   MLflow could not be written (a sweep goes on)
     ├── StoreError                     exit 70   records could not be written or read back
     └── Interrupted                    exit 130  the user pressed Ctrl-C
 
@@ -107,6 +108,10 @@ class MissingExtra(OrchestratorError):
             f"{needed_for} needs the package {package!r}, which is not installed; "
             f"install it with: pip install 'speculation-orchestrator[{extra}]'"
         )
+
+
+class TrackingUnavailable(OrchestratorError):
+    exit_status = 70
 
 
 class StoreError(OrchestratorError):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from orchestrator.plan.block import BlockPlan
 from orchestrator.plan.deployment import Deployment, DeploymentPair
@@ -158,21 +158,71 @@ class Executor(Protocol):
     def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]: ...
 
 
+@dataclass(frozen=True)
+class TrackedSweep:
+    """The parent run."""
+
+    name: str
+    sweep_id: str
+    """Stable: the same sweep run again, or rebuilt, finds its run."""
+    description: str
+    """Markdown: what was asked, how to read it, where the report is."""
+    params: Mapping[str, Any]
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TrackedDataset:
+    """The prompt set of a trial."""
+
+    name: str
+    source: str
+    digest: str
+    profile: Mapping[str, Any]
+    """Counts and length statistics."""
+
+
+@dataclass(frozen=True)
+class TrackedRun:
+    """One trial, as a tracking store holds it; derived whole from the store's records."""
+
+    trial_id: str
+    name: str
+    params: Mapping[str, Any]
+    metrics: Mapping[str, float]
+    """The summary; logged last, so that it is what a table shows."""
+    steps: tuple[Mapping[str, float], ...]
+    """One mapping per pair, in order."""
+    tags: Mapping[str, str]
+    note: str
+    """Markdown."""
+    artifacts: Mapping[str, Path]
+    """Artifact path -> file or folder."""
+    dataset: TrackedDataset | None
+    started_unix_s: float
+    ended_unix_s: float
+    status: Literal["FINISHED", "FAILED", "KILLED"]
+
+
 class Tracker(Protocol):
-    """Where results are compared. One writer. Everything it holds can be rebuilt from the store."""
+    """Where results are compared. One writer. Everything it holds can be rebuilt from the store.
 
-    def open_sweep(self, name: str, sweep_id: str, description: str) -> None: ...
+    Every method raises errors.TrackingUnavailable, quickly, when the tracking server cannot be
+    used; nothing is lost then: `track SWEEP` rebuilds it. Logging a trial again replaces its run.
+    """
 
-    def log_pair(self, trial: Trial, report: PairReport) -> None: ...
+    def open_sweep(self, sweep: TrackedSweep) -> None: ...
 
-    def log_trial(
+    def log_run(self, run: TrackedRun) -> None: ...
+
+    def close_sweep(
         self,
-        trial: Trial,
         *,
-        params: Mapping[str, Any],
         metrics: Mapping[str, float],
         tags: Mapping[str, str],
-        artifacts: Sequence[Path],
+        artifacts: Mapping[str, Path],
+        status: Literal["FINISHED", "FAILED", "KILLED"],
     ) -> None: ...
 
-    def close_sweep(self, artifacts: Sequence[Path], tags: Mapping[str, str]) -> None: ...
+    def location(self) -> str:
+        """What a person opens to look at it."""

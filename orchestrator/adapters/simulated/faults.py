@@ -26,12 +26,6 @@ class Faults:
     slow_start_s: float = 0.0
     start_failure: Literal["out_of_memory", "start_failed"] | None = None
 
-    @property
-    def first_at_s(self) -> float:
-        """The earliest moment at which the clock matters; infinity when none is planted."""
-        moments = (self.crash_at_s, self.hang_from_s, self.stall_at_s)
-        return min((at for at in moments if at is not None), default=math.inf)
-
 
 @dataclass(frozen=True)
 class Drifts:
@@ -44,7 +38,7 @@ class Drifts:
     """Step time is multiplied by 1 + rate · hours."""
     leak_bytes_per_s: float = 0.0
     leak_when: Literal["always", "speculating", "not_speculating"] = "always"
-    """`not_speculating`: only in steps where the schedule sets the length to 0."""
+    """`not_speculating`: only in steps where the speculation length is 0 (never while idle)."""
 
     @property
     def acceptance_changes(self) -> bool:
@@ -59,5 +53,40 @@ class Drifts:
     def step_factor(self, age_s: float) -> float:
         return 1.0 + self.step_growth_per_hour * age_s / SECONDS_PER_HOUR
 
-    def leaks(self, speculating: bool) -> bool:
-        return self.leak_when == "always" or (self.leak_when == "speculating") == speculating
+    def leaks(self, length: int | None) -> bool:
+        """Whether memory leaks in a step of this speculation length; None = the engine is idle."""
+        if self.leak_when == "always" or length is None:
+            return self.leak_when == "always"
+        return (self.leak_when == "speculating") == (length > 0)
+
+
+class Incidents:
+    """Turns planted faults into what happens on the clock of one engine's life."""
+
+    def __init__(self, faults: Faults, born_s: float) -> None:
+        def on_clock(after_s: float | None) -> float:
+            return math.inf if after_s is None else born_s + after_s
+
+        self._crash_s, self._hang_s = on_clock(faults.crash_at_s), on_clock(faults.hang_from_s)
+        self._stall_s, self._stall_length_s = on_clock(faults.stall_at_s), faults.stall_s
+        self.first_s = min(self._crash_s, self._hang_s, self._stall_s)
+        """Before this moment nothing happens: the engine need not ask."""
+        self.crashed = False
+        self.hung = False
+
+    def struck(self, until_s: float) -> float | None:
+        """The moment, up to `until_s`, at which the engine died or got stuck; None = it goes on."""
+        if self._crash_s <= until_s and (self.hung or self._crash_s <= self._hang_s):
+            self.crashed = True
+            return self._crash_s
+        if self._hang_s <= until_s:
+            self.hung = True
+            return self._hang_s
+        return None
+
+    def stall_before(self, end_s: float) -> float:
+        """Extra seconds of a step that would end at `end_s`; a stall is felt once."""
+        if end_s < self._stall_s:
+            return 0.0
+        self._stall_s = math.inf
+        return self._stall_length_s

@@ -1,0 +1,155 @@
+"""Runs one block in this process: the closed loop, the open loop, and both clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.adapters.http.alarm import make_alarm
+from orchestrator.adapters.http.connection import Exchange
+from orchestrator.adapters.http.exchange import exchange_once
+from orchestrator.adapters.http.health import HealthProbe
+from orchestrator.adapters.http.outcome import answer_of, fault_of, record_of
+from orchestrator.adapters.http.pool import ConnectionPool
+from orchestrator.adapters.http.request import RequestWriter, opening, turns_to_send
+from orchestrator.plan.block import BlockPlan, Message, PlannedRequest
+from orchestrator.ports import BlockObservation
+from orchestrator.records import RequestRecord
+
+WARM_CONNECTIONS_OPEN_LOOP = 32
+
+
+class BlockLoad:
+    """One block, ready to start. Build it ahead: writing the requests takes time of its own."""
+
+    def __init__(self, pool: ConnectionPool, writer: RequestWriter, block: BlockPlan) -> None:
+        self._pool, self._writer, self._block = pool, writer, block
+        self._turns = [turns_to_send(each.prompt, block.history) for each in block.requests]
+        self._first = [
+            writer.request(each, [*opening(each.prompt), Message("user", turns[0])])
+            for each, turns in zip(block.requests, self._turns, strict=True)
+        ]
+        self._exchanges: list[list[Exchange]] = [[] for _ in block.requests]
+        self._lags: list[float] = []
+        self._start_s = 0.0
+
+    async def warm(self) -> None:
+        """Opens the connections the block will need at its start."""
+        load, planned = self._block.load, len(self._block.requests)
+        wanted = load.concurrency or 1 if load.mode == "closed" else WARM_CONNECTIONS_OPEN_LOOP
+        await self._pool.warm(min(planned, wanted), self._block.timeouts.connect_s)
+
+    async def run(self, start_s: float) -> BlockObservation:
+        """Sends everything, from `start_s` on the monotonic clock, and reads what came."""
+        loop = asyncio.get_running_loop()
+        probe = HealthProbe(loop)
+        self._start_s = start_s
+        with _no_collection():
+            await _until(loop, start_s)
+            started_unix_s = time.time() - (time.monotonic() - start_s)
+            probe.start()
+            if self._block.load.mode == "closed":
+                await self._closed_loop()
+            else:
+                await self._open_loop(loop)
+            health = probe.stop(self._lags)
+        records = self._records()
+        ends = [record.end_s for record in records if record.end_s is not None]
+        return BlockObservation(started_unix_s, max(ends, default=0.0), records, health)
+
+    async def _closed_loop(self) -> None:
+        waiting = iter(range(len(self._block.requests)))
+        slots = min(self._block.load.concurrency or 1, len(self._block.requests))
+        await asyncio.gather(*(self._slot(waiting) for _ in range(slots)))
+
+    async def _slot(self, waiting: Iterator[int]) -> None:
+        free_s = self._start_s
+        for index in waiting:
+            await self._converse(index, free_s)
+            free_s = self._exchanges[index][-1].end_s or time.monotonic()
+
+    async def _open_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        order = sorted(range(len(self._block.requests)), key=self._offset)
+        running: list[asyncio.Task[None]] = []
+        all_sent = asyncio.Event()
+
+        def ring() -> None:
+            now_s = time.monotonic()
+            while len(running) < len(order):
+                index = order[len(running)]
+                due_s = self._start_s + self._offset(index)
+                if due_s > now_s:
+                    alarm.set(due_s)
+                    return
+                running.append(loop.create_task(self._converse(index, due_s)))
+            all_sent.set()
+
+        alarm = make_alarm(loop, ring)
+        try:
+            ring()
+            await all_sent.wait()
+        finally:
+            alarm.close()
+        await asyncio.gather(*running)
+
+    def _offset(self, index: int) -> float:
+        request = self._block.requests[index]
+        if request.offset_s is None:
+            raise ValueError(
+                f"request {request.request_id!r}: an open loop needs offset_s, got None; "
+                "plan the block with orchestrator.plan.arrivals"
+            )
+        return request.offset_s
+
+    async def _converse(self, index: int, due_s: float) -> None:
+        """All turns of one conversation; it ends at the first turn that fails."""
+        planned, turns = self._block.requests[index], self._turns[index]
+        history = [*opening(planned.prompt), Message("user", turns[0])]
+        request = self._first[index]
+        for turn in range(len(turns)):
+            exchange = await exchange_once(self._pool, request, self._block.timeouts)
+            self._exchanges[index].append(exchange)
+            if turn == 0 and exchange.sent_s is not None:
+                self._lags.append(exchange.sent_s - due_s)
+            if turn + 1 == len(turns):
+                return
+            answer = answer_of(exchange)
+            if fault_of(exchange, answer)[0] is not None:
+                return
+            said = answer.text
+            if self._block.history == "reference":
+                said = (planned.prompt.reference or ())[turn]
+            history += [Message("assistant", said), Message("user", turns[turn + 1])]
+            request = self._writer.request(planned, history)
+
+    def _records(self) -> tuple[RequestRecord, ...]:
+        return tuple(
+            record_of(planned, turn, exchange, answer_of(exchange), self._start_s)
+            for planned, exchanges in zip(self._block.requests, self._exchanges, strict=True)
+            for turn, exchange in enumerate(exchanges)
+        )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keeps the garbage collector from stopping the loop while times are taken."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+async def _until(loop: asyncio.AbstractEventLoop, at_s: float) -> None:
+    reached = asyncio.Event()
+    alarm = make_alarm(loop, reached.set)
+    try:
+        alarm.set(at_s)
+        await reached.wait()
+    finally:
+        alarm.close()

@@ -1,0 +1,88 @@
+"""The load generator's own process: `python -m orchestrator.adapters.http.worker`.
+
+Commands come as pickles on standard input, replies go to what was standard output; both ends of
+the pipe are this product's own processes. It ends when the pipe closes, so that it cannot outlive
+whoever started it, and it leaves Ctrl-C to the parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import struct
+import sys
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+from orchestrator.adapters.http.session import LoopRunner, Session
+
+_LENGTH = struct.Struct("!Q")
+_ORPHAN_CHECK_S = 1.0
+
+
+def write_message(stream: BinaryIO, message: Any) -> None:
+    payload = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(payload)))
+    stream.write(payload)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> Any:
+    """Raises: EOFError when the other side is gone."""
+    (length,) = _LENGTH.unpack(_read_exactly(stream, _LENGTH.size))
+    return pickle.loads(_read_exactly(stream, length))  # noqa: S301  (our own process's pipe)
+
+
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
+    payload = stream.read(size)
+    if len(payload) < size:
+        raise EOFError("the pipe to the other process is closed")
+    return payload
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    commands = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    # Whatever a library prints must not get between the replies.
+    os.dup2(2, 1)
+    session = Session(read_message(commands))
+    LoopRunner().run(_serve(session, commands, replies))
+
+
+async def _serve(session: Session, commands: BinaryIO, replies: BinaryIO) -> None:
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+
+    def listen() -> None:
+        while True:
+            try:
+                message = read_message(commands)
+            except EOFError:
+                os._exit(0)
+            loop.call_soon_threadsafe(queue.put_nowait, message)
+
+    threading.Thread(target=listen, daemon=True, name="commands").start()
+    _leave_with_parent(loop, os.getppid())
+    while True:
+        name, *arguments = await queue.get()
+        try:
+            reply = await getattr(session, name)(*arguments)
+        except Exception as fault:  # noqa: BLE001  (handed to the parent, which raises it)
+            write_message(replies, ("failed", fault.__class__.__name__, traceback.format_exc()))
+        else:
+            write_message(replies, ("done", reply))
+
+
+def _leave_with_parent(loop: asyncio.AbstractEventLoop, parent: int) -> None:
+    """A second guard: a copy of the pipe inherited by somebody else would hide its end."""
+    if os.getppid() != parent:
+        os._exit(0)
+    loop.call_later(_ORPHAN_CHECK_S, _leave_with_parent, loop, parent)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

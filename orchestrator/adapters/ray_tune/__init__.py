@@ -1,0 +1,6 @@
+"""Ray Tune walks the plan: one Tune trial per trial, as many at once as there are device pairs."""
+
+from orchestrator.adapters.ray_tune.executor import RayTuneExecutor
+from orchestrator.adapters.ray_tune.pool_actor import RemotePool, start_pool
+
+__all__ = ["RayTuneExecutor", "RemotePool", "start_pool"]

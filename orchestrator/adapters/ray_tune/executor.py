@@ -1,0 +1,118 @@
+"""ports.Executor on Ray Tune."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from orchestrator.adapters.ray_tune.pool_actor import RemotePool
+from orchestrator.adapters.ray_tune.progress import ProgressCallback
+from orchestrator.plan.trial import Trial
+from orchestrator.ports import OnProgress, PairProvider, PairReport
+from orchestrator.records import FailureClass, Outcome
+from orchestrator.run.trial import Blocks, TrialRunner
+from orchestrator.store import SweepFolder
+
+MakeRunner = Callable[[PairProvider], TrialRunner]
+
+
+@dataclass(frozen=True)
+class RayTuneExecutor:
+    """Runs the plan's trials as Tune trials.
+
+    `make_runner` and `blocks` travel to the trial's process: they must be picklable. `slots` is the
+    number of device pairs, and so of trials at once. Our store decides what still has to run, so
+    Tune's own snapshots are not relied upon: they lie under `storage` and may be deleted.
+    """
+
+    folder: SweepFolder
+    make_runner: MakeRunner
+    blocks: Mapping[str, Blocks]
+    pool: Any
+    slots: int
+    storage: Path
+
+    def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]:
+        if not trials:
+            return {}
+        by_id = {trial.id: trial for trial in trials}
+        progress = ProgressCallback(by_id, self.pool, self.folder, on_progress)
+        trainable = tune.with_resources(
+            tune.with_parameters(
+                _run_in_tune,
+                trials=by_id,
+                blocks=dict(self.blocks),
+                folder=self.folder,
+                make_runner=self.make_runner,
+                pool=RemotePool(self.pool),
+            ),
+            # The engines hold the devices (Serve replicas reserve them); a trial only waits and
+            # sends, so it must not reserve them a second time.
+            {"cpu": 0.001},
+        )
+        os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
+        os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+        os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(self.slots))
+        tuner = tune.Tuner(
+            trainable,
+            param_space={"point": tune.grid_search([_point(trial) for trial in trials])},
+            tune_config=tune.TuneConfig(max_concurrent_trials=self.slots, reuse_actors=True),
+            run_config=tune.RunConfig(
+                name="tune",
+                storage_path=str(self.storage),
+                callbacks=[progress],
+                verbose=0,
+                failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
+            ),
+        )
+        tuner.fit()
+        progress.drain_engine_events()
+        return {
+            trial.id: progress.outcomes.get(trial.id)
+            or Outcome(
+                trial.id,
+                "failed",
+                FailureClass.INTERNAL,
+                "Ray Tune ended without running this trial; run the same command again",
+            )
+            for trial in trials
+        }
+
+
+def _point(trial: Trial) -> dict[str, Any]:
+    """What Tune shows of a trial; `id` is what the trainable looks up."""
+    cell = trial.cell
+    return {
+        "id": trial.id,
+        "kind": trial.kind,
+        "method": cell.method,
+        "draft": cell.draft,
+        "speculation_length": cell.speculation_length,
+        "batch_size": cell.batch_size,
+        "temperature": cell.sampling.temperature,
+        "workload": cell.workload.name,
+    }
+
+
+def _run_in_tune(
+    config: dict[str, Any],
+    *,
+    trials: Mapping[str, Trial],
+    blocks: Mapping[str, Blocks],
+    folder: SweepFolder,
+    make_runner: MakeRunner,
+    pool: PairProvider,
+) -> None:
+    trial = trials[config["point"]["id"]]
+
+    def report(pair: PairReport) -> None:
+        tune.report({"report": asdict(pair), **pair.metrics})
+
+    runner = make_runner(pool)
+    outcome = runner.run(trial, blocks[trial.id], folder.trial(trial.id), report)
+    tune.report({"outcome": asdict(outcome)})

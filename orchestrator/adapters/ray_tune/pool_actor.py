@@ -1,0 +1,110 @@
+"""The pool as a Ray actor: trials in other processes, on other nodes, lease from one place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ray
+
+from orchestrator.errors import DeploymentError
+from orchestrator.plan.deployment import Deployment, DeploymentPair
+from orchestrator.ports import Deployer, Lease
+from orchestrator.records import Arm
+from orchestrator.run.pool import Pool, PoolCounts
+
+PoolEvent = tuple[str, str, float | None]
+"""("starting" | "ready" | "failed", deployment's label, seconds or None)"""
+
+
+class PoolActor:
+    """Runs inside the actor. Lease failures are returned, not raised: Ray wraps what is raised."""
+
+    def __init__(
+        self,
+        make_deployer: Callable[[], Deployer],
+        *,
+        slots: int,
+        warm_per_slot: int,
+        start_timeout_s: float,
+    ) -> None:
+        self._events: list[PoolEvent] = []
+        self._events_lock = threading.Lock()
+        self._pool = Pool(
+            make_deployer(),
+            slots=slots,
+            warm_per_slot=warm_per_slot,
+            start_timeout_s=start_timeout_s,
+            on_start=self._note,
+        )
+
+    def _note(self, kind: str, deployment: Deployment, seconds: float | None) -> None:
+        with self._events_lock:
+            self._events.append((kind, deployment.label(), seconds))
+
+    def lease(self, pair: DeploymentPair, holder: str) -> Lease | DeploymentError:
+        try:
+            return self._pool.lease(pair, holder=holder)
+        except DeploymentError as error:
+            return error
+
+    def release(self, lease: Lease, broken: Sequence[Arm]) -> None:
+        self._pool.release(lease, broken=broken)
+
+    def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
+        return self._pool.broken_arms(lease)
+
+    def reclaim(self, holder: str) -> None:
+        self._pool.reclaim(holder)
+
+    def counts(self) -> PoolCounts:
+        return self._pool.counts()
+
+    def drain_events(self) -> list[PoolEvent]:
+        with self._events_lock:
+            events, self._events = self._events, []
+            return events
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class RemotePool:
+    """ports.PairProvider over the actor; picklable, used inside a trial."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def lease(self, pair: DeploymentPair, *, holder: str) -> Lease:
+        answer: Lease | DeploymentError = ray.get(self._actor.lease.remote(pair, holder))
+        if isinstance(answer, DeploymentError):
+            raise answer
+        return answer
+
+    def release(self, lease: Lease, *, broken: Sequence[Arm] = ()) -> None:
+        ray.get(self._actor.release.remote(lease, tuple(broken)))
+
+    def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
+        arms: tuple[Arm, ...] = ray.get(self._actor.broken_arms.remote(lease))
+        return arms
+
+
+def start_pool(
+    make_deployer: Callable[[], Deployer],
+    *,
+    slots: int,
+    warm_per_slot: int = 2,
+    start_timeout_s: float = 600.0,
+) -> Any:
+    """Start the actor and return its handle. Ray must be connected already."""
+    return (
+        ray.remote(PoolActor)
+        .options(num_cpus=0, max_concurrency=4 * slots + 8, max_restarts=0)
+        .remote(
+            make_deployer,
+            slots=slots,
+            warm_per_slot=warm_per_slot,
+            start_timeout_s=start_timeout_s,
+        )
+    )

@@ -1,0 +1,98 @@
+"""From Tune's callbacks to our progress events, and to outcomes of trials whose process died."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import tune
+
+from orchestrator.plan.trial import Trial
+from orchestrator.ports import OnProgress, PairReport, Progress
+from orchestrator.records import FailureClass, Outcome
+from orchestrator.store import SweepFolder
+
+_POLL_S = 0.5
+
+
+class ProgressCallback(tune.Callback):  # type: ignore[misc]
+    """Runs in the driver, inside Tune's loop."""
+
+    def __init__(
+        self,
+        trials: Mapping[str, Trial],
+        pool: Any,
+        folder: SweepFolder,
+        on_progress: OnProgress,
+    ) -> None:
+        self._trials = trials
+        self._pool = pool
+        self._folder = folder
+        self._on_progress = on_progress
+        self._polled_at = 0.0
+        self.outcomes: dict[str, Outcome] = {}
+
+    def drain_engine_events(self) -> None:
+        """Pass on what the pool has started since the last call."""
+        for kind, label, seconds in ray.get(self._pool.drain_events.remote()):
+            took = "" if seconds is None else f" after {seconds:.0f} s"
+            self._on_progress(Progress(f"engine_{kind}", text=f"{label}{took}"))
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        if time.monotonic() - self._polled_at >= _POLL_S:
+            self._polled_at = time.monotonic()
+            self.drain_engine_events()
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._on_progress(Progress("trial_started", trial=self._ours(trial)))
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        ours = self._ours(trial)
+        if "report" in result:
+            self._on_progress(Progress("pair", trial=ours, report=PairReport(**result["report"])))
+        if "outcome" in result:
+            facts = dict(result["outcome"])
+            if facts["failure"] is not None:
+                facts["failure"] = FailureClass(facts["failure"])
+            self.outcomes[ours.id] = Outcome(**facts)
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._ended(self._ours(trial), None)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._ended(self._ours(trial), self._error_text(trial))
+
+    def _ended(self, trial: Trial, error: str | None) -> None:
+        outcome = self.outcomes.get(trial.id)
+        if outcome is None:
+            # The trial's own process died, so it could not record its end: we do.
+            lines = (error or "").strip().splitlines()
+            outcome = Outcome(
+                trial.id,
+                "failed",
+                FailureClass.INTERNAL,
+                "the trial's process ended without an outcome: "
+                + (lines[-1] if lines else "no error was left"),
+                log_tail="\n".join(lines[-40:]) or None,
+                pairs_measured=len(self._folder.trial(trial.id).pairs()),
+            )
+            self._folder.trial(trial.id).save_outcome(outcome)
+            ray.get(self._pool.reclaim.remote(trial.id))
+            self.outcomes[trial.id] = outcome
+        self._on_progress(Progress("trial_ended", trial=trial, outcome=outcome))
+
+    def _ours(self, trial: Any) -> Trial:
+        return self._trials[trial.config["point"]["id"]]
+
+    @staticmethod
+    def _error_text(trial: Any) -> str | None:
+        path = getattr(trial, "error_file", None)
+        if path is None:
+            return None
+        file = Path(path)
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else None

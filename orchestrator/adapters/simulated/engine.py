@@ -1,0 +1,289 @@
+"""A discrete-event model of a continuous-batching server, on virtual time.
+
+One step is one pass of the target over everything scheduled: every decoding sequence with its
+drafts, then prompts, first come first served, within the token budget. Counters have vLLM's
+semantics: a draft is counted when it is verified, its accepted tokens before the answer is cut at
+its length limit; the token that a finished prompt yields belongs to no draft.
+
+Left out on purpose: block granularity of the cache, prefix caching, asynchronous scheduling.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+
+from orchestrator.adapters.simulated.configuration import EngineConfiguration
+from orchestrator.adapters.simulated.faults import Incidents
+from orchestrator.adapters.simulated.job import Job
+from orchestrator.adapters.simulated.noise import Noise
+from orchestrator.adapters.simulated.scheduler import Scheduler
+from orchestrator.records import RequestError
+
+
+@dataclass
+class Counters:
+    """Cumulative since the engine started, as vLLM counts them."""
+
+    prompt_tokens: int = 0
+    generation_tokens: int = 0
+    requests_finished: int = 0
+    preemptions: int = 0
+    steps: int = 0
+    drafts: int = 0
+    draft_tokens: int = 0
+    accepted_tokens: int = 0
+
+
+class SimulatedEngine:
+    """Holds waiting and running requests; `step` advances virtual time by one engine step."""
+
+    def __init__(
+        self, configuration: EngineConfiguration, rng: np.random.Generator, *, at_s: float = 0.0
+    ) -> None:
+        model, drifts = configuration.model, configuration.drifts
+        self.configuration = configuration
+        self.born_s = at_s
+        """Clock reading at which the engine began to answer."""
+        self.now_s = at_s
+        self.counters = Counters()
+        self.accepted_histogram = [0] * (configuration.speculation_length + 1)
+        """How many drafts had exactly i tokens accepted."""
+        self.leaked_bytes = 0.0
+        self.scheduler = Scheduler(configuration.limits, configuration.kv_capacity_tokens)
+        self._incidents = Incidents(configuration.faults, at_s)
+        self._lengths = configuration.lengths_by_batch()
+        self._noise = Noise(
+            rng, model.jitter_sigma, model.slow_jitter_sigma, model.slow_jitter_correlation_s
+        )
+        self._uniforms: list[float] = []
+        self._submitted = 0
+        self._to_break: list[Job] = []
+        self._acceptance_drifts = drifts.acceptance_changes
+        self._leaks = drifts.leak_bytes_per_s != 0
+
+    @property
+    def crashed(self) -> bool:
+        return self._incidents.crashed
+
+    @property
+    def hung(self) -> bool:
+        return self._incidents.hung and not self._incidents.crashed
+
+    @property
+    def age_s(self) -> float:
+        return self.now_s - self.born_s
+
+    @property
+    def memory_bytes(self) -> float:
+        return self.configuration.model.memory_bytes + self.leaked_bytes
+
+    @property
+    def accepted_per_position(self) -> tuple[int, ...]:
+        """Accepted tokens at position 1..K: drafts with at least that many accepted."""
+        totals, above = [], 0
+        for count in reversed(self.accepted_histogram[1:]):
+            above += count
+            totals.append(above)
+        return tuple(reversed(totals))
+
+    def idle_until(self, at_s: float) -> None:
+        """Moves the clock forward while nothing runs (or nothing can)."""
+        if at_s > self.now_s:
+            self._pass(at_s, None)
+        if self.now_s >= self._incidents.first_s:
+            self._incidents.struck(self.now_s)
+            self._incidents.stall_before(self.now_s)
+
+    def submit(self, job: Job) -> bool:
+        """Queues a request that arrives now; False when it is refused (`job.error` says why)."""
+        faults = self.configuration.faults
+        job.arrival_s = self.now_s
+        if self.crashed:
+            job.fail(RequestError.CONNECT, "connection refused: the engine is dead", self.now_s)
+            return False
+        self._submitted += 1
+        if self._submitted == faults.error_on_request:
+            job.fail(RequestError.HTTP_STATUS, "planted internal error", self.now_s, 500)
+            return False
+        if refusal := self._refusal(job):
+            job.fail(RequestError.HTTP_STATUS, refusal, self.now_s, 400)
+            return False
+        if self._submitted == faults.error_mid_stream_on_request:
+            self._to_break.append(job)
+        self._set_thresholds(job)
+        self.scheduler.waiting.append(job)
+        return True
+
+    def abort(self, job: Job) -> None:
+        """Forgets a request whose client went away."""
+        self.scheduler.remove(job)
+
+    def step(self) -> list[Job]:
+        """Runs one engine step and returns the requests that ended in it.
+
+        Hung, or without work, nothing happens and the clock stands still. A crash ends everyone.
+        """
+        scheduler, incidents = self.scheduler, self._incidents
+        if self.now_s >= incidents.first_s and incidents.struck(self.now_s) is not None:
+            return self._drop_all() if self.crashed else []
+        length = self._lengths[scheduler.running]
+        self.counters.preemptions += scheduler.preempt(length)
+        kv_before = scheduler.kv_used
+        prompts = scheduler.prompts(length)
+        if not scheduler.decoding and not prompts:
+            return []
+        end = self.now_s + self._duration(kv_before, length, sum(n for _, n in prompts))
+        if end >= incidents.first_s:
+            end += incidents.stall_before(end)
+            if (moment := incidents.struck(end)) is not None:
+                self._pass(moment, length)
+                return self._drop_all() if self.crashed else []
+        self._pass(end, length)
+        self.counters.steps += 1
+        ended = self._decode(length) if scheduler.decoding else []
+        for job, tokens in prompts:
+            job.computed += tokens
+            scheduler.kv_used += tokens
+            if job.to_compute == 0 and self._first_token(job):
+                ended.append(job)
+        if self._to_break:
+            self._break_streams(ended)
+        return ended
+
+    def _duration(self, kv: int, length: int, prefill_tokens: int) -> float:
+        configuration, sequences = self.configuration, len(self.scheduler.decoding)
+        model = configuration.model
+        # SimulatedModel.step written out: this runs once for every simulated step.
+        verify_s = model.forward_s(kv, sequences * (1 + length) + prefill_tokens)
+        duration = verify_s + model.overhead_s
+        if length and sequences:
+            duration += model.draft_s(kv, sequences, length, verify_s, configuration.method)
+            duration += model.speculation_overhead_s
+        if not self._noise.quiet:
+            duration *= self._noise.factor(self.now_s)
+        if configuration.drifts.step_growth_per_hour:
+            duration *= configuration.drifts.step_factor(self.age_s)
+        return duration
+
+    def _decode(self, length: int) -> list[Job]:
+        decoding, end = self.scheduler.decoding, self.now_s
+        accepted = self._accepted(length) if length else None
+        ended: list[Job] = []
+        generated = 0
+        for index, job in enumerate(decoding):
+            tokens = 1 if accepted is None else accepted[index] + 1
+            left = job.max_tokens - job.generated
+            if tokens >= left:
+                tokens = left
+                ended.append(job)
+            job.generated += tokens
+            job.computed += tokens
+            job.chunk_s.append(end)
+            job.chunk_tokens.append(tokens)
+            generated += tokens
+        self.scheduler.kv_used += generated
+        self.counters.generation_tokens += generated
+        for job in ended:
+            decoding.remove(job)
+            self._finish(job)
+        return ended
+
+    def _accepted(self, length: int) -> list[int]:
+        """Accepted drafts of every decoding sequence, counted.
+
+        One uniform u a draft: at least i are accepted where u < P(at least i), so the number of
+        thresholds above u has exactly the distribution of the conditional rates.
+        """
+        decoding, full = self.scheduler.decoding, self.configuration.speculation_length
+        if self._acceptance_drifts:
+            for job in decoding:
+                self._set_thresholds(job)
+        if len(self._uniforms) < len(decoding):
+            self._uniforms = self._noise.uniforms(len(decoding))
+        draw = self._uniforms.pop
+        accepted = [full - bisect_right(job.thresholds, draw()) for job in decoding]
+        if length < full:
+            accepted = [min(length, count) for count in accepted]
+        histogram = self.accepted_histogram
+        for count in accepted:
+            histogram[count] += 1
+        counters = self.counters
+        counters.drafts += len(accepted)
+        counters.draft_tokens += length * len(accepted)
+        counters.accepted_tokens += sum(accepted)
+        return accepted
+
+    def _first_token(self, job: Job) -> bool:
+        """A completed prompt yields one token (after a preemption: the next one); True = ended."""
+        self.scheduler.prefilling.remove(job)
+        if job.generated == 0:
+            self.counters.prompt_tokens += job.prompt_tokens
+        self.counters.generation_tokens += 1
+        job.generated += 1
+        job.chunk_s.append(self.now_s)
+        job.chunk_tokens.append(1)
+        if job.generated < job.max_tokens:
+            self.scheduler.decoding.append(job)
+            return False
+        self._finish(job)
+        return True
+
+    def _finish(self, job: Job) -> None:
+        self.scheduler.release(job)
+        job.end_s = self.now_s
+        self.counters.requests_finished += 1
+
+    def _refusal(self, job: Job) -> str | None:
+        total, longest = job.prompt_tokens + job.max_tokens, self.scheduler.longest()
+        if job.prompt_tokens < 1 or job.max_tokens < 1:
+            return f"needs a prompt and max_tokens >= 1, got {job.prompt_tokens}, {job.max_tokens}"
+        if total > longest:
+            return f"prompt {job.prompt_tokens} + max_tokens {job.max_tokens} exceeds {longest}"
+        if not self.scheduler.prompt_fits(total - 1):
+            # Not the prompt alone: after a preemption the answer so far is read again with it.
+            return f"{total} tokens exceed max_num_batched_tokens without chunked prefill"
+        return None
+
+    def _set_thresholds(self, job: Job) -> None:
+        configuration = self.configuration
+        if not configuration.speculation_length:
+            return
+        rates = configuration.model.conditional_acceptance(
+            configuration.speculation_length, job.category, job.temperature
+        )
+        factor = configuration.drifts.acceptance_factor(job.category, self.age_s)
+        reached, at_least = 1.0, []
+        for rate in rates:
+            reached *= min(1.0, rate * factor)
+            at_least.append(reached)
+        job.thresholds = at_least[::-1]
+
+    def _pass(self, until_s: float, length: int | None) -> None:
+        """Time goes by in a step of this speculation length, or idle (None)."""
+        drifts = self.configuration.drifts
+        if self._leaks and drifts.leaks(length):
+            self.leaked_bytes += drifts.leak_bytes_per_s * (until_s - self.now_s)
+        self.now_s = until_s
+
+    def _drop_all(self) -> list[Job]:
+        dropped = self.scheduler.clear()
+        for job in dropped:
+            job.fail(RequestError.RESET, "connection reset: the engine died", self.now_s)
+        return dropped
+
+    def _break_streams(self, ended: list[Job]) -> None:
+        for job in [job for job in self._to_break if job.chunk_s]:
+            self._to_break.remove(job)
+            self.scheduler.remove(job)
+            job.fail(RequestError.STREAM_ERROR, "planted error in mid-stream", self.now_s)
+            if job not in ended:
+                ended.append(job)
+
+
+def seeded(configuration: EngineConfiguration, name: str) -> np.random.Generator:
+    """The engine's noise: a function of the configured seed and a name, nothing else."""
+    words = [configuration.seed & 0xFFFFFFFF, *name.encode()]
+    return np.random.default_rng(np.random.SeedSequence(words))

@@ -1,0 +1,155 @@
+"""A B, B A, …; same prompts for both arms; kept pairs are not measured again; ends are classed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ports import Endpoint, PairReport
+from orchestrator.records import FailureClass
+from orchestrator.run.pool import Pool
+from orchestrator.run.trial import Judgement, TrialRunner, arm_order
+from orchestrator.store import TrialFolder
+from tests.run.fakes import (
+    FakeBlocks,
+    FakeClient,
+    FakeClock,
+    FakeDeployer,
+    FakeProbe,
+    FakeTelemetry,
+    stop_after,
+    trial,
+)
+
+
+def runner(
+    client: FakeClient, deployer: FakeDeployer | None = None, *, pairs: int = 3
+) -> TrialRunner:
+    return TrialRunner(
+        pool=Pool(deployer or FakeDeployer()),
+        client=client,
+        probe=FakeProbe(),
+        telemetry=FakeTelemetry(),
+        judge=stop_after(pairs),
+        monotonic=FakeClock(),
+    )
+
+
+def test_blocks_interleave_and_both_arms_get_the_same_prompts(tmp_path: Path) -> None:
+    client = FakeClient()
+    reports: list[PairReport] = []
+    outcome = runner(client).run(trial(), FakeBlocks(), TrialFolder(tmp_path), reports.append)
+    assert client.sent == [
+        ("baseline", "warm"),
+        ("ngram", "warm"),
+        ("baseline", "p0"),
+        ("ngram", "p0"),
+        ("ngram", "p1"),
+        ("baseline", "p1"),
+        ("baseline", "p2"),
+        ("ngram", "p2"),
+    ]
+    assert (outcome.status, outcome.pairs_measured) == ("finished", 3)
+    assert [report.pairs_done for report in reports] == [1, 2, 3]
+    assert TrialFolder(tmp_path).outcome() == outcome
+
+
+def test_positions_say_who_went_first(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path)
+    runner(FakeClient()).run(trial(), FakeBlocks(), folder, lambda _: None)
+    assert [pair[0].position for pair in folder.pairs()] == [0, 1, 0]
+    assert arm_order(0) == ("baseline", "speculative")
+    assert arm_order(1) == ("speculative", "baseline")
+
+
+def test_at_most_pairs_max_pairs_run(tmp_path: Path) -> None:
+    outcome = runner(FakeClient(), pairs=99).run(
+        trial(pairs=(2, 4)), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.pairs_measured == 4
+
+
+def test_an_interrupted_trial_goes_on_after_its_last_whole_pair(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path)
+
+    class Killed(BaseException):
+        pass
+
+    def kill_in_third(endpoint: Endpoint, prompt: str) -> bool:
+        if prompt == "p2" and endpoint.name.startswith("ngram"):
+            raise Killed
+        return False
+
+    with pytest.raises(Killed):
+        runner(FakeClient(kill_in_third)).run(trial(), FakeBlocks(), folder, lambda _: None)
+    assert folder.outcome() is None
+    again = FakeClient()
+    outcome = runner(again).run(trial(), FakeBlocks(), folder, lambda _: None)
+    assert again.sent == [
+        ("baseline", "warm"),
+        ("ngram", "warm"),
+        ("baseline", "p2"),
+        ("ngram", "p2"),
+    ]
+    assert outcome.pairs_measured == 3
+
+
+def test_a_trial_killed_after_its_last_pair_starts_no_engine(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path)
+    runner(FakeClient()).run(trial(), FakeBlocks(), folder, lambda _: None)
+    (tmp_path / "outcome.json").unlink()
+    deployer = FakeDeployer()
+    outcome = runner(FakeClient(), deployer).run(trial(), FakeBlocks(), folder, lambda _: None)
+    assert deployer.started == []
+    assert (outcome.status, outcome.pairs_measured) == ("finished", 3)
+
+
+def test_an_engine_that_does_not_start_is_an_outcome_with_its_log(tmp_path: Path) -> None:
+    deployer = FakeDeployer(refuse={"ngram K=4"})
+    outcome = runner(FakeClient(), deployer).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.failure is FailureClass.OUT_OF_MEMORY
+    assert outcome.cause == "no room for the draft"
+    assert outcome.log_tail == "log line"
+
+
+def test_an_engine_that_dies_names_the_block_and_is_not_used_again(tmp_path: Path) -> None:
+    deployer = FakeDeployer()
+
+    def die(endpoint: Endpoint, prompt: str) -> bool:
+        if prompt == "p1" and endpoint.name.startswith("ngram"):
+            deployer.dead.add(endpoint.name)
+            return True
+        return False
+
+    outcome = runner(FakeClient(die), deployer).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.failure is FailureClass.CRASHED
+    assert outcome.cause == ("the speculative engine died in block 3 (reset: connection reset)")
+    assert [name.split("-")[0] for name in deployer.stopped] == ["ngram"]
+    assert outcome.pairs_measured == 1
+
+
+def test_an_engine_that_lives_but_answers_nothing_ends_the_trial(tmp_path: Path) -> None:
+    outcome = runner(FakeClient(lambda endpoint, prompt: prompt == "p0")).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.failure is FailureClass.ALL_REQUESTS_FAILED
+
+
+def test_no_valid_pair_is_a_failure_with_the_reason(tmp_path: Path) -> None:
+    run = runner(FakeClient())
+    run.judge = lambda trial, pairs: Judgement({}, 0, False, "client_late: 40 ms")
+    outcome = run.run(trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
+    assert outcome.failure is FailureClass.NO_VALID_PAIRS
+    assert outcome.cause == "none of 4 pairs was valid: client_late: 40 ms"
+
+
+def test_seconds_are_accounted_for(tmp_path: Path) -> None:
+    outcome = runner(FakeClient()).run(trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
+    assert outcome.measured_s == 6.0  # 3 pairs of two blocks of 1 s
+    assert outcome.waiting_s is not None
+    assert outcome.warmup_s is not None
