@@ -7,6 +7,7 @@
     ├── DeploymentError                exit 3    an engine did not start, or died
     ├── TrialsFailed                   exit 4    the sweep finished; some trials did not
     ├── MeasurementInvalid             exit 5    nothing valid was measured
+    ├── ClientFailed                   exit 70   the load generator itself died
     ├── MissingExtra                   exit 6    an optional package is not installed
     ├── TrackingUnavailable            exit 70   MLflow could not be written (a sweep goes on)
     ├── StoreError                     exit 70   records could not be written or read back
@@ -97,6 +98,13 @@ class TrialsFailed(OrchestratorError):
 
 class MeasurementInvalid(OrchestratorError):
     exit_status = 5
+
+
+class ClientFailed(OrchestratorError):
+    """The load generator died; `failure` is the outcome's class (see `records.FailureClass`)."""
+
+    exit_status = 70
+    failure = "client_failed"
 
 
 class MissingExtra(OrchestratorError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-_UNITS = ("tok_per_s", "bytes", "tokens", "fraction", "rps", "mhz", "s", "w", "j", "c")
+_UNITS = ("tok_per_s", "bytes", "tokens", "rps", "mhz", "s", "w", "j", "c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def summarize(values: Iterable[float]) -> Summary | None:
 def with_statistic(name: str, statistic: str) -> str:
     """The name of a statistic of `name`; the unit stays the suffix.
 
-    >>> with_statistic("tpot_s", "p95"), with_statistic("host_cpu_fraction", "max")
-    ('tpot_p95_s', 'host_cpu_max_fraction')
+    >>> with_statistic("tpot_s", "p95"), with_statistic("gpu_power_w", "max")
+    ('tpot_p95_s', 'gpu_power_max_w')
     >>> with_statistic("gpu_utilization", "mean")
     'gpu_utilization_mean'
     """

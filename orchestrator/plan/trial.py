@@ -26,9 +26,17 @@ class LoadPoint:
     arrivals: Literal["constant", "poisson", "gamma", "trace"] = "poisson"
     burstiness: float = 1.0
     """Gamma shape: 1 is Poisson, below 1 is burstier."""
+    trace_hash: str | None = None
+    """Content of the recorded arrivals, with arrivals="trace"."""
+    time_scale: float = 1.0
+    """The trace's gaps are multiplied by this."""
 
     def label(self) -> str:
-        return f"{self.concurrency} in flight" if self.mode == "closed" else f"{self.rate_rps:g} rps"
+        if self.mode == "closed":
+            return f"{self.concurrency} in flight"
+        if self.rate_rps is None:
+            return f"trace x{self.time_scale:g}"
+        return f"{self.rate_rps:g} rps"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ class Document:
     value: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    unread: set[Path] = field(default_factory=set)
+    """Where something stands that could not be read as a value."""
 
     def line(self, path: Path) -> int | None:
         """The line of `path`, or of the nearest thing around it that the file has."""
@@ -146,7 +148,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
         try:
-            return self._loader.construct_object(node)  # type: ignore[no-untyped-call]
+            return self._loader.construct_object(node)
         except (yaml.constructor.ConstructorError, ValueError, OverflowError):
             self._fault(
                 node,
@@ -199,6 +201,7 @@ class _Reader:
         self, node: yaml.Node, path: Path, rule: str, value: str | None, hint: str | None = None
     ) -> None:
         line = node.start_mark.line + 1
+        self._document.unread.add(path)
         self._document.faults.append(
             Fault(self._document.file, line, key_text(path), rule, value, hint)
         )

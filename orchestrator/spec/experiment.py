@@ -84,7 +84,7 @@ class Experiment(Section):
             )
         if self.attach is not None and self.engine:
             raise broken(
-                "must not be given together with attach: those servers already have their arguments",
+                "must not be given together with attach: those servers already run",
                 key=("engine",),
                 involves=[("attach",)],
             )

@@ -46,7 +46,7 @@ class Measure(Section):
     pairs: Pairs = Pairs()
     requests_per_block: Count | None = Field(
         default=None,
-        description="closed load: per request in flight (default 1); open load: in all (default 32)",
+        description="closed load: per request in flight (default 1); open: in all (default 32)",
     )
     confidence: Annotated[float, Field(strict=True, ge=0.5, lt=1)] = 0.95
     margin: Fraction = Field(

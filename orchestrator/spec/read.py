@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path as FilePath
-from typing import Any
-
-from pydantic import ValidationError
 
 from orchestrator.errors import Fault, SpecError
-from orchestrator.spec.document import MAX_BYTES, Document, Path, key_text, parse
+from orchestrator.spec.document import MAX_BYTES, Document, key_text, parse
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.resolve import resolve
-from orchestrator.spec.translate import Finding, finding
-
-_ROUNDS = 12
-"""How often the file is looked at again without the parts that are already known to be wrong."""
+from orchestrator.spec.translate import Finding
+from orchestrator.spec.validate import validate
 
 
 def read_experiment(path: str | FilePath) -> Experiment:
@@ -31,68 +25,11 @@ def read_experiment(path: str | FilePath) -> Experiment:
     if not isinstance(document.value, dict):
         raise SpecError(faults)
     raw, findings = resolve(document.value, file.resolve().parent)
-    experiment, more = validate(raw, known=findings)
+    experiment, more = validate(raw, known={item.path for item in findings} | document.unread)
     faults += [_fault(found, document) for found in [*findings, *more]]
     if faults or experiment is None:
         raise SpecError(_ordered(faults))
     return experiment
-
-
-def validate(
-    raw: dict[str, Any], *, known: list[Finding] | None = None
-) -> tuple[Experiment | None, list[Finding]]:
-    """The experiment, or everything that is wrong with it.
-
-    A rule between two keys is only looked at when both are well formed. So the parts that are wrong
-    are taken out and the rest is looked at again, until nothing new comes up; what a part's absence
-    itself would cause is not reported.
-    """
-    rest = copy.deepcopy(raw)
-    found: list[Finding] = []
-    wrong: set[Path] = {item.path for item in known or []}
-    for _ in range(_ROUNDS):
-        try:
-            experiment = Experiment.model_validate(rest)
-        except ValidationError as error:
-            details = error.errors(include_url=False)
-            round_found = [finding(detail, Experiment, rest) for detail in details]
-            fresh = [item for item in round_found if not _follows_from(item, wrong)]
-            found += fresh
-            wrong |= {item.path for item in fresh}
-            taken_out = [_take_out(rest, item.path) for item in round_found]
-            if not any(taken_out):
-                break
-        else:
-            return (None, found) if found else (experiment, [])
-    return None, found
-
-
-def _follows_from(item: Finding, wrong: set[Path]) -> bool:
-    places = [item.path, *item.involves]
-    return any(
-        place[: len(known)] == known or known[: len(place)] == place
-        for place in places
-        for known in wrong
-    )
-
-
-def _take_out(rest: dict[str, Any], path: Path) -> bool:
-    """Removes the innermost mapping key on `path`; True when there was something to remove."""
-    here: Any = rest
-    holder: tuple[dict[str, Any], str] | None = None
-    for part in path:
-        if isinstance(here, dict) and part in here:
-            holder = (here, str(part))
-            here = here[part]
-        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
-            here = here[part]
-        else:
-            break
-    else:
-        if holder is not None:
-            del holder[0][holder[1]]
-            return True
-    return False
 
 
 def _text(file: FilePath, shown: str) -> str:

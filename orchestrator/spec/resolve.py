@@ -9,6 +9,7 @@ from orchestrator.spec.document import MAX_BYTES, Path, parse
 from orchestrator.spec.engine import FROM
 from orchestrator.spec.nearest import nearest
 from orchestrator.spec.translate import Finding, shown
+from orchestrator.spec.workload import SOURCES
 
 _MODEL_DIRECTORIES = ("./", "../", "/", "~/")
 
@@ -46,7 +47,7 @@ def _workload(entry: Any, base: FilePath, path: Path, found: list[Finding]) -> A
     if not isinstance(entry, dict) or not isinstance(entry.get("prompts"), str):
         return entry
     prompts = entry["prompts"]
-    if not prompts or prompts.startswith(("bundled:", "hf:")):
+    if not prompts or prompts.startswith(SOURCES):
         return entry
     return entry | {"prompts": _file(prompts, base, (*path, "prompts"), found)}
 

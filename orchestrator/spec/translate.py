@@ -17,13 +17,18 @@ from orchestrator.spec.section import RULE_BROKEN
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken rule at `path`; `involves` are the other places that the rule reads."""
+    """One broken rule at `path`.
+
+    `involves` are the other places that the rule reads; `meant` is the place that a misspelt key
+    probably meant, about which nothing more is to be said.
+    """
 
     path: Path
     rule: str
     value: str | None = None
     hint: str | None = None
     involves: tuple[Path, ...] = ()
+    meant: Path | None = None
 
 
 _WORDS = {
@@ -63,7 +68,8 @@ def finding(error: ErrorDetails, root: type[BaseModel], raw: Any) -> Finding:
         known = _known_keys(root, error["loc"][:-1])
         close = nearest(str(path[-1]), known)
         hint = f"did you mean '{close}'?" if close else f"known keys: {', '.join(sorted(known))}"
-        return Finding(path, "is not a known key", None, hint)
+        meant = (*path[:-1], close) if close else None
+        return Finding(path, "is not a known key", None, hint, meant=meant)
     if kind == "literal_error":
         names = re.findall(r"'([^']*)'", context["expected"])
         close = nearest(str(given), names)
@@ -106,6 +112,8 @@ _PATTERNS = {
 def _hint(kind: str, given: object) -> str | None:
     if kind == "string_type" and given is not None and not isinstance(given, dict | list):
         return "put it in quotes if text is meant"
+    if kind in ("tuple_type", "list_type") and isinstance(given, dict):
+        return "begin each entry with '- '"
     if isinstance(given, str) and kind in ("int_type", "float_type", "bool_type"):
         unquoted = given.strip().lower()
         if kind == "bool_type" and unquoted in ("true", "false"):

@@ -15,7 +15,7 @@ class InputTokens(Section):
     """Bounds on a prompt's length, in the target's tokens, and how they are met.
 
     selection: only prompts inside the bounds; cut: longer prompts end early (real text, cut at a
-    token); join: short prompts are put one after another.
+    token); join: short prompts are put one after another up to it.
     """
 
     min: Count | None = None
@@ -42,17 +42,24 @@ class InputTokens(Section):
         return self
 
     @model_validator(mode="after")
-    def _target_of_cut_and_join(self) -> InputTokens:
-        if self.by == "cut" and self.exactly is None and self.max is None:
-            raise broken("needs max or exactly: the length to cut at", value="'cut'", key=("by",))
-        if self.by == "join" and self.exactly is None and self.min is None:
-            raise broken("needs min or exactly: the length to reach", value="'join'", key=("by",))
+    def _length_to_cut_or_join_to(self) -> InputTokens:
+        if self.by != "selection" and self.exactly is None and self.max is None:
+            raise broken(
+                "needs max or exactly",
+                value=f"'{self.by}'",
+                key=("by",),
+                involves=[("max",), ("exactly",), ("min",)],
+            )
         return self
+
+
+SOURCES = ("bundled:", "hf:", "random:")
+"""How a reference begins that is not a path."""
 
 
 def _known_source(prompts: str) -> str:
     scheme, _, rest = prompts.partition(":")
-    if scheme in ("bundled", "hf") and not rest:
+    if f"{scheme}:" in SOURCES and not rest:
         raise broken(
             f"'{scheme}:' must be followed by a name",
             value=f"'{prompts}'",
@@ -66,7 +73,8 @@ class Workload(Section):
 
     name: Name
     prompts: Annotated[Text, AfterValidator(_known_source)] = Field(
-        description="bundled:NAME, a path relative to this file, or hf:OWNER/DATASET"
+        description="bundled:NAME, a path relative to this file, hf:OWNER/DATASET, "
+        "or random:count=N,tokens=N (random tokens: labelled, and misleading)"
     )
     format: Annotated[str, OneOf(FORMATS)] = "auto"
     categories: tuple[Text, ...] | None = Field(default=None, min_length=1)

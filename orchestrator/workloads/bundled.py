@@ -16,7 +16,7 @@ def bundled_names() -> tuple[str, ...]:
 
 
 def bundled_path(name: str) -> Path:
-    """Raises: WorkloadError for a name that no bundled set has, with the nearest one that exists."""
+    """Raises: WorkloadError for a name that no bundled set has, with the nearest one."""
     names = bundled_names()
     if name in names:
         return FOLDER / f"{name}.jsonl"

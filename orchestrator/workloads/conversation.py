@@ -29,9 +29,7 @@ def build_prompt(
     if not turns:
         reading.fault(row, turns_key, "must hold at least one user turn")
     if len(turns) > reading.limits.turns:
-        reading.fault(
-            row, turns_key, f"must hold at most {reading.limits.turns} turns", len(turns)
-        )
+        reading.fault(row, turns_key, f"must hold at most {reading.limits.turns} turns", len(turns))
     for index, turn in enumerate(turns):
         key = turns_key if len(turns) == 1 else f"{turns_key}[{index}]"
         _check_text(row, reading, key, turn, may_be_empty=False)

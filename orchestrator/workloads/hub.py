@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from orchestrator.errors import MissingExtra, WorkloadError
 from orchestrator.workloads.reading import Reading, Row
 
-_REFERENCE = re.compile(r"(?P<id>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w./-]+))?(:(?P<split>[\w.\[\]%:+-]+))?")
+_REFERENCE = re.compile(
+    r"(?P<id>[\w.-]+(/[\w.-]+)?)(@(?P<revision>[\w./-]+))?(:(?P<split>[\w.\[\]%:+-]+))?"
+)
 
 
 def hub_rows(reference: str, reading: Reading, *, offline: bool) -> Iterator[Row]:

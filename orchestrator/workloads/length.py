@@ -65,6 +65,13 @@ class InputLength:
         """What a text is cut to: never above what was asked for."""
         return self.exactly if self.exactly is not None else self.max
 
+    @property
+    def reach(self) -> int:
+        """What prompts are joined up to: `max` when it stands alone, as it asks for the longest."""
+        if self.exactly is None and self.min is None:
+            return self.max or 1
+        return self.least
+
     def label(self) -> str:
         """`select(min=8,max=64)`, `cut(exactly=512±5%)`."""
         if self.exactly is not None:
@@ -80,9 +87,7 @@ class InputLength:
         return self.least <= tokens and (self.most is None or tokens <= self.most)
 
 
-def control_length(
-    prompts: PromptSet, length: InputLength, count_tokens: CountTokens
-) -> PromptSet:
+def control_length(prompts: PromptSet, length: InputLength, count_tokens: CountTokens) -> PromptSet:
     """The set with every first turn inside the bounds, counted.
 
     select: prompts outside the bounds are left out. cut: longer ones are cut, ones that are too
@@ -139,7 +144,7 @@ def cut_prompt(prompt: Prompt, tokens: int, count_tokens: CountTokens) -> Prompt
 def _joined(
     prompts: Sequence[Prompt], length: InputLength, count_tokens: CountTokens
 ) -> list[Prompt]:
-    """Groups of successive prompts of one category; the rest of a category that is too short goes."""
+    """Groups of successive prompts of one category; what is left of a category goes."""
     by_category: dict[str, list[Prompt]] = {}
     for prompt in prompts:
         by_category.setdefault(prompt.category, []).append(prompt)
@@ -148,14 +153,12 @@ def _joined(
         group: list[Prompt] = []
         for prompt in members:
             group.append(prompt)
+            # Tokens of the parts come close to those of the whole, and are known already.
+            if sum(part.tokens or 0 for part in group) < length.reach:
+                continue
             joined = join_prompts(group, count_tokens)
-            if joined.tokens is not None and joined.tokens >= length.least:
-                # With only `max` given, the longest text that fits is wanted, not the first.
-                target = length.target
-                if target is not None and joined.tokens < target and length.min is None:
-                    if not length.allows(joined.tokens) or length.exactly is None:
-                        continue
-                made.append(joined if target is None else cut_prompt(joined, target, count_tokens))
+            if joined.tokens is not None and joined.tokens >= length.reach:
+                made.append(_cut(joined, length, count_tokens))
                 group = []
     return made
 

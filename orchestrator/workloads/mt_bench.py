@@ -11,7 +11,7 @@ from orchestrator.workloads.reading import Reading, Row
 from orchestrator.workloads.spec_bench import read_spec_bench
 
 CATEGORIES = frozenset(
-    "writing roleplay reasoning math coding extraction stem humanities".split()
+    {"writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities"}
 )
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | `prompt`, `text` or `question` | a single user turn |
 | `turns` | a list of user turns (in CSV: a JSON array) |
-| `messages` | chat messages `{"role", "content"}` (in CSV: a JSON array); answers become `reference` |
+| `messages` | list of `{"role", "content"}` (in CSV: a JSON array); answers: `reference` |
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import numpy
 
 LABEL = "random-tokens"
-_REFERENCE = re.compile(r"count=(?P<count>\d{1,7}),tokens=(?P<tokens>\d{1,7})(,seed=(?P<seed>\d{1,18}))?")
+_REFERENCE = re.compile(
+    r"count=(?P<count>\d{1,7}),tokens=(?P<tokens>\d{1,7})(,seed=(?P<seed>\d{1,18}))?"
+)
 _ROUNDS = 8
 
 
@@ -68,7 +70,9 @@ def random_prompts(
         text, length = "", 0
         ids: list[int] = []
         for _ in range(_ROUNDS):
-            ids += [int(i) for i in generator.integers(0, tokenizer.vocabulary_size, tokens - len(ids))]
+            ids += [
+                int(i) for i in generator.integers(0, tokenizer.vocabulary_size, tokens - len(ids))
+            ]
             candidate = tokenizer.decode(ids).replace("\0", " ").replace("�", " ")
             ids = list(tokenizer.encode(candidate))[:tokens]
             if candidate.strip() and len(ids) > length:

@@ -74,9 +74,9 @@ class Reading:
             lines.append(f"… and {len(self.faults) - len(lines)} more faults in {self.file}")
         raise WorkloadError("\n".join(lines))
 
-    def stop(self, line: int | None, key: str, rule: str, value: object = None, hint: str = "") -> (
-        WorkloadError
-    ):
+    def stop(
+        self, line: int | None, key: str, rule: str, value: object = None, hint: str = ""
+    ) -> WorkloadError:
         """The error to raise where reading cannot go on; holds the faults noted before as well."""
         self.fault(line, key, rule, value, hint)
         try:

@@ -43,7 +43,9 @@ def read_sharegpt(row: Row, reading: Reading) -> Prompt | None:
             reading.fault(row, f"{key}.from", f"must be one of {known}", speaker or message)
             sound = False
         elif not isinstance(text, str):
-            reading.fault(row, f"{key}.value", "must be text", text if text is not None else message)
+            reading.fault(
+                row, f"{key}.value", "must be text", text if text is not None else message
+            )
             sound = False
         elif role == "system":
             system.append(text)

@@ -12,7 +12,10 @@ def read_bytes(path: Path, reading: Reading) -> bytes:
     try:
         if not path.exists():
             raise reading.stop(
-                None, "", "must be an existing file", hint="the path is relative to the file naming it"
+                None,
+                "",
+                "must be an existing file",
+                hint="the path is relative to the file naming it",
             )
         if not path.is_file():
             raise reading.stop(None, "", "must be a regular file", hint="name one file of prompts")

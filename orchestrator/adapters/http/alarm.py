@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+_HAS_TIMERFD = sys.platform.startswith("linux")
 _CLOCK_MONOTONIC = 1
 _TFD_NONBLOCK = 0o4000
 _TFD_CLOEXEC = 0o2000000
@@ -30,9 +31,7 @@ class Alarm(Protocol):
 
 def make_alarm(loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> Alarm:
     """The most precise alarm this machine has. Must be called inside the running loop."""
-    if sys.platform == "linux":
-        return TimerFdAlarm(loop, ring)
-    return LoopAlarm(loop, ring)
+    return TimerFdAlarm(loop, ring) if _HAS_TIMERFD else LoopAlarm(loop, ring)
 
 
 class _TimeSpec(ctypes.Structure):
@@ -58,9 +57,7 @@ class TimerFdAlarm:
         # All zero would disarm the timer, so a time in the past becomes the first nanosecond.
         nanoseconds = max(1, round(at_s * 1e9))
         spec = _TimerSpec(_TimeSpec(0, 0), _TimeSpec(*divmod(nanoseconds, 1_000_000_000)))
-        failed = self._libc.timerfd_settime(
-            self._fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None
-        )
+        failed = self._libc.timerfd_settime(self._fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None)
         if failed:
             raise OSError(ctypes.get_errno(), "timerfd_settime failed")
 

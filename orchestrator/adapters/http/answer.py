@@ -59,7 +59,11 @@ def read_answer(events: Sequence[Event]) -> Answer:
         if not isinstance(chunk, dict):
             reading.fail(RequestError.PROTOCOL, f"event is not a JSON object: {event.data!r}")
             break
-        if event.type == "error" or chunk.get("error") is not None or chunk.get("object") == "error":
+        if (
+            event.type == "error"
+            or chunk.get("error") is not None
+            or chunk.get("object") == "error"
+        ):
             reading.fail(RequestError.STREAM_ERROR, error_message(chunk))
             break
         reading.chunk(event.at_s, chunk)
@@ -142,7 +146,8 @@ class _Reading:
             text="".join(self.texts),
             token_ids=tuple(self.ids) if has_ids else None,
             input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens if self.output_tokens is not None
+            output_tokens=self.output_tokens
+            if self.output_tokens is not None
             else (len(self.ids) if has_ids else None),
             finish_reason=self.finish_reason,
             tokens_from=source,

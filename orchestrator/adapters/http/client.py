@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -162,10 +163,9 @@ class _Worker:
 
     def stop(self) -> None:
         if self._process.stdin is not None:
-            try:
+            # Broken: it is gone already, with something still unsent.
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass  # it is gone already, with something still unsent
         try:
             self._process.wait(_STOP_S)
         except subprocess.TimeoutExpired:

@@ -15,7 +15,7 @@ from orchestrator.adapters.http.health import HealthProbe
 from orchestrator.adapters.http.outcome import answer_of, fault_of, record_of
 from orchestrator.adapters.http.pool import ConnectionPool
 from orchestrator.adapters.http.request import RequestWriter, opening, turns_to_send
-from orchestrator.plan.block import BlockPlan, Message, PlannedRequest
+from orchestrator.plan.block import BlockPlan, Message
 from orchestrator.ports import BlockObservation
 from orchestrator.records import RequestRecord
 

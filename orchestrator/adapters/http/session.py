@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orchestrator.adapters.http.load import BlockLoad
@@ -21,7 +21,7 @@ class ClientOptions:
     """How the client asks, apart from what the block says."""
 
     usage: UsageWanted = "continuous"
-    tls: Tls = Tls()
+    tls: Tls = field(default_factory=Tls)
 
 
 class Session:

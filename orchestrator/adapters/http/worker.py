@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import struct
-import sys
 import threading
 import traceback
 from typing import Any, BinaryIO
@@ -85,4 +84,4 @@ def _leave_with_parent(loop: asyncio.AbstractEventLoop, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

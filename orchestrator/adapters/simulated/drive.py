@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable
 from itertools import count
 
@@ -42,8 +43,10 @@ def drive(
                 job.end_s = max(at_s, job.end_s or at_s)
                 _extend(agenda, on_end(job), order)
         if engine.scheduler.has_work:
-            ended = engine.step()
-            if engine.hung:
+            deadline_s = watch.next_s()
+            until_s = agenda[0][0] if agenda else math.inf
+            ended = engine.run(until_s if deadline_s is None else min(until_s, deadline_s))
+            if engine.hung and not ended:
                 _wait_out(engine, agenda, watch)
         elif agenda:
             engine.idle_until(agenda[0][0])

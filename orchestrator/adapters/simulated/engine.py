@@ -135,10 +135,12 @@ class SimulatedEngine:
         prompts = scheduler.prompts(length)
         if not scheduler.decoding and not prompts:
             return []
-        end = self.now_s + self._duration(kv_before, length, sum(n for _, n in prompts))
+        factor = self._growth() * (1.0 if self._noise.quiet else self._noise.factor(self.now_s))
+        end = self.now_s + self._duration(kv_before, length, sum(n for _, n in prompts), factor)
         if end >= incidents.first_s:
             end += incidents.stall_before(end)
             if (moment := incidents.struck(end)) is not None:
+                moment = max(moment, self.now_s)
                 self._pass(moment, length)
                 return self._drop_all() if self.crashed else []
         self._pass(end, length)
@@ -153,20 +155,57 @@ class SimulatedEngine:
             self._break_streams(ended)
         return ended
 
-    def _duration(self, kv: int, length: int, prefill_tokens: int) -> float:
-        configuration, sequences = self.configuration, len(self.scheduler.decoding)
-        model = configuration.model
-        # SimulatedModel.step written out: this runs once for every simulated step.
-        verify_s = model.forward_s(kv, sequences * (1 + length) + prefill_tokens)
-        duration = verify_s + model.overhead_s
-        if length and sequences:
-            duration += model.draft_s(kv, sequences, length, verify_s, configuration.method)
-            duration += model.speculation_overhead_s
-        if not self._noise.quiet:
-            duration *= self._noise.factor(self.now_s)
-        if configuration.drifts.step_growth_per_hour:
-            duration *= configuration.drifts.step_factor(self.age_s)
-        return duration
+    def run(self, until_s: float) -> list[Job]:
+        """Steps until a request ends, the clock reaches `until_s`, or the engine is stuck.
+
+        The last step may end after `until_s`: a step in flight is not cut short.
+        """
+        scheduler = self.scheduler
+        while self.now_s < until_s and scheduler.has_work and not self.hung:
+            if not scheduler.waiting and not scheduler.prefilling and not self._to_break:
+                if ended := self._decode_only(until_s):
+                    return ended
+                if self.now_s >= until_s:
+                    break
+            if ended := self.step():
+                return ended
+        return []
+
+    def _decode_only(self, until_s: float) -> list[Job]:
+        """Steps of an unchanged batch in a tight loop; returns early where `step` must decide."""
+        scheduler, noise, quiet = self.scheduler, self._noise, self._noise.quiet
+        sequences = len(scheduler.decoding)
+        length, first_fault_s = self._lengths[sequences], self._incidents.first_s
+        most = scheduler.kv_capacity_tokens - sequences * (1 + length)
+        growing = self.configuration.drifts.step_growth_per_hour != 0
+        fixed = self._duration(0, length, 0, 1.0)
+        slope = (self._duration(1_000_000, length, 0, 1.0) - fixed) / 1e6
+        while self.now_s < until_s and scheduler.kv_used <= most:
+            duration = fixed + slope * scheduler.kv_used
+            if not quiet:
+                duration *= noise.factor(self.now_s)
+            if growing:
+                duration *= self._growth()
+            if self.now_s + duration >= first_fault_s:
+                return []
+            self._pass(self.now_s + duration, length)
+            self.counters.steps += 1
+            if ended := self._decode(length):
+                return ended
+        return []
+
+    def _duration(self, kv: int, length: int, prefill_tokens: int, factor: float) -> float:
+        times = self.configuration.model.step(
+            kv,
+            len(self.scheduler.decoding),
+            length,
+            prefill_tokens=prefill_tokens,
+            method=self.configuration.method,
+        )
+        return times.total_s * factor
+
+    def _growth(self) -> float:
+        return max(0.0, self.configuration.drifts.step_factor(self.now_s - self.born_s))
 
     def _decode(self, length: int) -> list[Job]:
         decoding, end = self.scheduler.decoding, self.now_s

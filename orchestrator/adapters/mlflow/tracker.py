@@ -1,0 +1,218 @@
+"""ports.Tracker on MLflow's client.
+
+The fluent API is not used: it keeps the active run in a process-wide stack, and cannot set tags or
+inputs of a run by id. A trial that is logged again gets a new run and the old one is deleted, so
+that rebuilding from the store always ends in the same state.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from orchestrator.adapters.mlflow.quiet import prepare_environment
+from orchestrator.errors import TrackingUnavailable
+from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
+
+prepare_environment()
+
+import sqlalchemy.exc  # noqa: E402
+from mlflow import MlflowClient  # noqa: E402
+from mlflow.entities import (  # noqa: E402
+    Dataset,
+    DatasetInput,
+    InputTag,
+    Metric,
+    Param,
+    RunTag,
+    ViewType,
+)
+from mlflow.exceptions import MlflowException  # noqa: E402
+from requests.exceptions import RequestException  # noqa: E402
+
+Status = Literal["FINISHED", "FAILED", "KILLED"]
+
+_SWEEP_TAG = "orchestrator.sweep_id"
+_TRIAL_TAG = "orchestrator.trial_id"
+_PARAM_LIMIT = 6000
+"""Characters MLflow keeps of a parameter; it cuts longer ones in silence."""
+
+
+def local_tracking_uri(results: Path) -> str:
+    """The default store: one sqlite file beside the results; absolute, since Tune moves about."""
+    return f"sqlite:///{results.resolve() / 'mlflow.db'}"
+
+
+class MlflowTracker:
+    """See ports.Tracker. `uri` is sqlite:///… or the address of a tracking server."""
+
+    def __init__(self, uri: str, *, experiment: str, results: Path) -> None:
+        self._uri = uri
+        self._experiment_name = experiment
+        self._results = results.resolve()
+        with _unavailable_if_it_fails(uri):
+            if uri.startswith("sqlite:///"):
+                Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+            self._client = MlflowClient(tracking_uri=uri)
+            self._experiment_id = self._open_experiment()
+        self._parent_id: str | None = None
+
+    def open_sweep(self, sweep: TrackedSweep) -> None:
+        with _unavailable_if_it_fails(self._uri):
+            found = self._find(_SWEEP_TAG, sweep.sweep_id)
+            tags = {**sweep.tags, "mlflow.note.content": sweep.description, "kind": "sweep"}
+            if found is None:
+                run = self._client.create_run(
+                    self._experiment_id,
+                    run_name=sweep.name,
+                    tags={_SWEEP_TAG: sweep.sweep_id, **tags},
+                )
+                found = run.info.run_id
+                params = _params(sweep.params)
+                self._client.log_batch(found, params=params, tags=_tags(tags), synchronous=True)
+            else:
+                self._client.update_run(found, status="RUNNING")
+                self._client.log_batch(found, tags=_tags(tags), synchronous=True)
+            self._client.set_experiment_tag(
+                self._experiment_id, "mlflow.note.content", sweep.description
+            )
+            self._parent_id = found
+
+    def log_run(self, run: TrackedRun) -> None:
+        with _unavailable_if_it_fails(self._uri):
+            before = self._find(_TRIAL_TAG, run.trial_id)
+            created = self._client.create_run(
+                self._experiment_id,
+                start_time=round(run.started_unix_s * 1000),
+                run_name=run.name,
+                tags={
+                    _TRIAL_TAG: run.trial_id,
+                    "mlflow.parentRunId": self._parent(),
+                    "mlflow.note.content": run.note,
+                    **run.tags,
+                },
+            )
+            run_id = created.info.run_id
+            ended_ms = round(run.ended_unix_s * 1000)
+            steps = [
+                Metric(f"pair/{name}", value, ended_ms, step)
+                for step, values in enumerate(run.steps)
+                for name, value in values.items()
+                if math.isfinite(value)
+            ]
+            summary = [
+                Metric(name, value, ended_ms, len(run.steps))
+                for name, value in run.metrics.items()
+                if math.isfinite(value)
+            ]
+            self._client.log_batch(run_id, metrics=steps, params=_params(run.params))
+            self._client.log_batch(run_id, metrics=summary, synchronous=True)
+            for name, path in run.artifacts.items():
+                self._log_path(run_id, path, name)
+            if run.dataset is not None:
+                self._client.log_inputs(run_id, datasets=[_dataset(run.dataset)])
+            self._client.set_terminated(run_id, status=run.status, end_time=ended_ms)
+            if before is not None:
+                self._client.delete_run(before)
+
+    def close_sweep(
+        self,
+        *,
+        metrics: Mapping[str, float],
+        tags: Mapping[str, str],
+        artifacts: Mapping[str, Path],
+        status: Status,
+    ) -> None:
+        with _unavailable_if_it_fails(self._uri):
+            now_ms = round(time.time() * 1000)
+            values = [Metric(n, v, now_ms, 0) for n, v in metrics.items() if math.isfinite(v)]
+            self._client.log_batch(
+                self._parent(), metrics=values, tags=_tags(tags), synchronous=True
+            )
+            for name, path in artifacts.items():
+                self._log_path(self._parent(), path, name)
+            self._client.set_terminated(self._parent(), status=status)
+
+    def location(self) -> str:
+        return self._uri
+
+    def _open_experiment(self) -> str:
+        found = self._client.get_experiment_by_name(self._experiment_name)
+        if found is not None:
+            if found.lifecycle_stage == "deleted":
+                self._client.restore_experiment(found.experiment_id)
+            return str(found.experiment_id)
+        # A server keeps artifacts where it was told to; a local file store must be told, or it
+        # would put them into whatever folder the process happens to be in.
+        local = self._uri.startswith("sqlite:")
+        location = (self._results / "mlartifacts").as_uri() if local else None
+        return str(
+            self._client.create_experiment(self._experiment_name, artifact_location=location)
+        )
+
+    def _find(self, tag: str, value: str) -> str | None:
+        runs = self._client.search_runs(
+            [self._experiment_id],
+            filter_string=f"tags.`{tag}` = '{value}'",
+            run_view_type=ViewType.ACTIVE_ONLY,
+            max_results=1,
+        )
+        return str(runs[0].info.run_id) if runs else None
+
+    def _parent(self) -> str:
+        if self._parent_id is None:
+            raise RuntimeError("open_sweep must be called before runs are logged")
+        return self._parent_id
+
+    def _log_path(self, run_id: str, path: Path, name: str) -> None:
+        if path.is_dir():
+            self._client.log_artifacts(run_id, str(path), artifact_path=name)
+        else:
+            folder = str(Path(name).parent)
+            self._client.log_artifact(
+                run_id, str(path), artifact_path=None if folder == "." else folder
+            )
+
+
+@contextmanager
+def _unavailable_if_it_fails(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except (MlflowException, RequestException, sqlalchemy.exc.SQLAlchemyError, OSError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise TrackingUnavailable(
+            f"MLflow at {uri} cannot be written: {lines[0][:300]}; the records are safe, and "
+            "`python -m orchestrator track SWEEP` logs them once it answers"
+        ) from error
+
+
+def _params(params: Mapping[str, Any]) -> list[Param]:
+    found = []
+    for name, value in params.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if len(text) > _PARAM_LIMIT:
+            text = text[: _PARAM_LIMIT - 20] + " …(cut, see artifacts)"[:20]
+        found.append(Param(name.replace("@", "_at_"), text))
+    return found
+
+
+def _tags(tags: Mapping[str, str]) -> list[RunTag]:
+    return [RunTag(name, value) for name, value in tags.items()]
+
+
+def _dataset(dataset: TrackedDataset) -> DatasetInput:
+    return DatasetInput(
+        dataset=Dataset(
+            name=dataset.name,
+            digest=dataset.digest,
+            source_type="local",
+            source=json.dumps({"uri": dataset.source}),
+            profile=json.dumps(dict(dataset.profile)),
+        ),
+        tags=[InputTag("mlflow.data.context", "measurement")],
+    )

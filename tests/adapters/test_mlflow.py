@@ -1,0 +1,108 @@
+"""What is logged is what a person finds in MLflow's UI; logging again replaces, never doubles."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from orchestrator.adapters.mlflow import MlflowTracker, local_tracking_uri
+from orchestrator.errors import TrackingUnavailable
+from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
+
+pytestmark = pytest.mark.slow  # a fresh sqlite store takes seconds to migrate
+
+
+SWEEP = TrackedSweep("demo", "sweep-1", "What was asked.", {"target": "m"}, {"team": "a"})
+
+
+def tracked(tmp_path: Path, trial_id: str = "t1", speedup: float = 1.25) -> TrackedRun:
+    artifact = tmp_path / "environment.json"
+    artifact.write_text("{}")
+    return TrackedRun(
+        trial_id=trial_id,
+        name="ngram K=4 · chat",
+        params={"method": "ngram", "speculation_length": 4, "options": {"a": [1, 2]}},
+        metrics={"speedup_throughput": speedup, "acceptance_length": float("nan")},
+        steps=({"speedup_throughput": 1.1}, {"speedup_throughput": 1.3}),
+        tags={"verdict": "faster"},
+        note="note",
+        artifacts={"environment.json": artifact},
+        dataset=TrackedDataset("chat", "bundled:chat", "abc", {"prompts": 60}),
+        started_unix_s=1_700_000_000.0,
+        ended_unix_s=1_700_000_060.0,
+        status="FINISHED",
+    )
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return local_tracking_uri(tmp_path_factory.mktemp("mlflow"))
+
+
+def open_tracker(uri: str, tmp_path: Path, experiment: str) -> MlflowTracker:
+    tracker = MlflowTracker(uri, experiment=experiment, results=tmp_path)
+    tracker.open_sweep(SWEEP)
+    return tracker
+
+
+def children(uri: str, experiment: str) -> list[object]:
+    client = MlflowClient(tracking_uri=uri)
+    found = client.get_experiment_by_name(experiment)
+    assert found is not None
+    return list(client.search_runs([found.experiment_id], "tags.`orchestrator.trial_id` != ''"))
+
+
+def test_a_trial_is_a_child_run_with_params_metrics_steps_tags_inputs_and_artifacts(
+    uri: str, tmp_path: Path
+) -> None:
+    tracker = open_tracker(uri, tmp_path, "one")
+    tracker.log_run(tracked(tmp_path))
+    tracker.close_sweep(metrics={"cells": 1}, tags={}, artifacts={}, status="FINISHED")
+    client = MlflowClient(tracking_uri=uri)
+    (child,) = children(uri, "one")
+    run = client.get_run(child.info.run_id)  # type: ignore[attr-defined]
+    assert run.data.params["speculation_length"] == "4"
+    assert json.loads(run.data.params["options"]) == {"a": [1, 2]}
+    assert run.data.metrics["speedup_throughput"] == 1.25
+    assert "acceptance_length" not in run.data.metrics  # undefined is left out, not 0
+    history = client.get_metric_history(run.info.run_id, "pair/speedup_throughput")
+    assert [(metric.step, metric.value) for metric in history] == [(0, 1.1), (1, 1.3)]
+    assert run.data.tags["verdict"] == "faster"
+    assert run.inputs.dataset_inputs[0].dataset.name == "chat"
+    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["environment.json"]
+    assert run.info.end_time - run.info.start_time == 60_000
+    parent = client.get_run(run.data.tags["mlflow.parentRunId"])
+    assert parent.data.params == {"target": "m"}
+    assert parent.info.status == "FINISHED"
+
+
+def test_logging_again_replaces_the_run_and_reopens_the_parent(uri: str, tmp_path: Path) -> None:
+    for speedup in (1.25, 1.5):
+        tracker = open_tracker(uri, tmp_path, "again")
+        tracker.log_run(tracked(tmp_path, speedup=speedup))
+        tracker.close_sweep(metrics={}, tags={}, artifacts={}, status="FINISHED")
+    (child,) = children(uri, "again")
+    assert child.data.metrics["speedup_throughput"] == 1.5  # type: ignore[attr-defined]
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("again")
+    assert experiment is not None
+    parents = client.search_runs([experiment.experiment_id], "tags.kind = 'sweep'")
+    assert len(parents) == 1
+
+
+def test_a_server_that_is_down_is_said_so_soon(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with pytest.raises(TrackingUnavailable, match=r"127\.0\.0\.1:9.*track SWEEP"):
+        MlflowTracker("http://127.0.0.1:9", experiment="x", results=tmp_path)
+    assert time.monotonic() - began < 60  # a hang would be minutes; not a measure of speed
+
+
+def test_a_folder_that_cannot_hold_the_store_is_said_so(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with pytest.raises(TrackingUnavailable, match="cannot be written"):
+        MlflowTracker(f"sqlite:///{blocked}/mlflow.db", experiment="x", results=tmp_path)
