@@ -36,4 +36,6 @@ def read_spec_bench(row: Row, reading: Reading) -> Prompt | None:
 def _reference(value: Any) -> list[Any] | None:
     if value is None:
         return None
-    return value if isinstance(value, list) else [value]
+    answers = value if isinstance(value, list) else [value]
+    # Questions with several accepted answers list them per turn; one is enough as a reference.
+    return [answer[0] if isinstance(answer, list) and answer else answer for answer in answers]

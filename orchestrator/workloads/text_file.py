@@ -21,13 +21,13 @@ def read_bytes(path: Path, reading: Reading) -> bytes:
             raise reading.stop(None, "", "must be a regular file", hint="name one file of prompts")
         size = path.stat().st_size
         if size == 0:
-            raise reading.stop(None, "", "must not be empty", "0 bytes", "put prompts into it")
+            raise reading.stop(None, "", "must not be empty (0 bytes)", hint="put prompts into it")
         if size > reading.limits.file_bytes:
             raise reading.stop(
                 None,
                 "",
                 f"must be at most {reading.limits.file_bytes} bytes",
-                f"{size} bytes",
+                size,
                 "keep a part of it: a sweep uses a few thousand prompts at most",
             )
         return path.read_bytes()
@@ -43,7 +43,9 @@ def decode(raw: bytes, reading: Reading) -> str:
     Raises: WorkloadError with the line of the first byte that is not UTF-8, or of the first NUL.
     """
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise reading.stop(1, "", "must be UTF-8", "UTF-16", "save the file again as UTF-8")
+        raise reading.stop(
+            1, "", "must be UTF-8 (this is UTF-16)", hint="save the file again as UTF-8"
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -52,9 +54,8 @@ def decode(raw: bytes, reading: Reading) -> str:
         raise reading.stop(
             raw.count(b"\n", 0, start) + 1,
             "",
-            "must be UTF-8",
-            f"byte 0x{raw[start]:02x} at offset {start}",
-            "save the file again as UTF-8",
+            f"must be UTF-8 (byte 0x{raw[start]:02x} at offset {start})",
+            hint="save the file again as UTF-8",
         ) from error
     nul = text.find("\0")
     if nul >= 0:
@@ -65,5 +66,7 @@ def decode(raw: bytes, reading: Reading) -> str:
             hint="the file is binary, or damaged",
         )
     if not text.strip():
-        raise reading.stop(None, "", "must not be empty", "only white space", "put prompts into it")
+        raise reading.stop(
+            None, "", "must not be empty (only white space)", hint="put prompts into it"
+        )
     return text

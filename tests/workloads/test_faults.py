@@ -56,15 +56,15 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("e.jsonl", "", "e.jsonl: must not be empty, got 0 bytes"),
-        ("e.jsonl", " \n\n", "e.jsonl: must not be empty, got only white space"),
-        ("u.jsonl", b'{"prompt": "a"}\n\xe9', "u.jsonl:2: must be UTF-8, got byte 0xe9 at offset"),
-        ("u.txt", "hi".encode("utf-16"), "u.txt:1: must be UTF-8, got UTF-16"),
+        ("e.jsonl", "", "e.jsonl: must not be empty (0 bytes)"),
+        ("e.jsonl", " \n\n", "e.jsonl: must not be empty (only white space)"),
+        ("u.jsonl", b'{"prompt": "a"}\n\xe9', "u.jsonl:2: must be UTF-8 (byte 0xe9 at offset 16)"),
+        ("u.txt", "hi".encode("utf-16"), "u.txt:1: must be UTF-8 (this is UTF-16)"),
         ("n.txt", b"a\nb\0c", "n.txt:2: must not hold NUL characters"),
         ("c.csv", "prompt,id\na,1,2\n", "c.csv:2: must have 2 fields, as the header, got 3"),
         ("c.csv", 'prompt,id\n"a,1\n', "c.csv:2: must be well-formed CSV"),
         ("c.csv", "prompt,prompt\na,b\n", "c.csv:1 header: must not repeat a name"),
-        ("c.csv", "question,prompt\na,b\n", "must have only one of the columns"),
+        ("c.csv", "question,prompt\na,b\n", "c.csv:2 format: is ambiguous"),
         ("c.csv", "a,b\n1,2\n", "c.csv:1 header: must name one of the columns prompt, text"),
         ("c.csv", "prompt,id\n", "must hold at least one record"),
         ("a.json", '[{"prompt": "x"}\n {"prompt": "y"}]', "a.json:2: must have ',' or ']' after"),
@@ -134,7 +134,9 @@ def test_limits_are_errors_with_the_limit_in_them(tmp_path: Path) -> None:
     assert "p.jsonl:3 prompts: must hold at most 2 prompts" in message(
         path, three, limits=Limits(prompts=2)
     )
-    assert "must be at most 1 characters, got 2" in message(path, three, limits=Limits(characters=1))
+    assert "must be at most 1 characters, got 2" in message(
+        path, three, limits=Limits(characters=1)
+    )
     shown = message(path, "{\n" * 50, limits=Limits(faults_shown=5))
     assert shown.count("\n") == 5
     assert shown.endswith(f"… and 45 more faults in {path}")

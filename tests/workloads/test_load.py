@@ -68,9 +68,7 @@ def test_spec_bench_keeps_turns_and_orders_by_the_number_of_the_question() -> No
     found = load("spec_bench.jsonl")
     assert [prompt.id for prompt in found.prompts] == ["9", "301", "302"]
     assert len(found.prompts[1].turns) == 2
-    assert found.prompts[2].reference == (
-        "The barge has been lying in the reeds since Tuesday.",
-    )
+    assert found.prompts[2].reference == ("The barge has been lying in the reeds since Tuesday.",)
     assert found.categories == {"qa": 1, "translation": 1, "writing": 1}
 
 
@@ -78,7 +76,9 @@ def test_mt_bench_is_told_from_its_categories_and_keeps_a_reference_per_turn() -
     found = load("mt_bench.jsonl")
     assert found.prompts[0].reference == ("9", "45")
     assert found == load("mt_bench.jsonl", format="mt_bench")
-    with pytest.raises(WorkloadError, match=r"spec_bench.jsonl:2 category: must be one of MT-Bench"):
+    with pytest.raises(
+        WorkloadError, match=r"spec_bench.jsonl:2 category: must be one of MT-Bench"
+    ):
         load("spec_bench.jsonl", format="mt_bench")
 
 
@@ -103,7 +103,9 @@ def test_categories_choose_prompts_and_change_name_and_hash() -> None:
         load("plain.jsonl", categories=["attic"])
 
 
-@pytest.mark.parametrize("name", ["chat", "code", "summarize", "rewrite", "reasoning", "translation"])
+@pytest.mark.parametrize(
+    "name", ["chat", "code", "summarize", "rewrite", "reasoning", "translation"]
+)
 def test_every_bundled_set_has_at_least_60_prompts_with_a_category(name: str) -> None:
     if name not in bundled_names():
         pytest.skip(f"bundled:{name} is not in this checkout")
