@@ -152,10 +152,26 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
+class Blocks(Protocol):
+    """What a trial sends; the same plan goes to both arms. Picklable."""
+
+    def warmup(self) -> BlockPlan: ...
+
+    def pair(self, index: int) -> BlockPlan: ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """A trial and what it sends."""
+
+    trial: Trial
+    blocks: Blocks
+
+
 class Executor(Protocol):
     """Runs trials, as many at once as device pairs exist; returns when all have ended."""
 
-    def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]: ...
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]: ...
 
 
 @dataclass(frozen=True)

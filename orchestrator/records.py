@@ -138,6 +138,10 @@ class CounterSnapshot:
     kv_cache_usage: float | None = None
     running_requests: float | None = None
     waiting_requests: float | None = None
+    acceptance_length_gauge: float | None = None
+    """What a server without acceptance counters (SGLang) says of its last interval; it cannot be
+    differenced over a block."""
+    acceptance_rate_gauge: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

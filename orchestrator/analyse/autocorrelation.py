@@ -28,7 +28,9 @@ def lag1_autocorrelation(log_ratios: ArrayLike) -> FloatArray:
     deviation = x - x.mean(axis=-1, keepdims=True)
     spread = np.sum(deviation * deviation, axis=-1)
     lagged = np.sum(deviation[..., 1:] * deviation[..., :-1], axis=-1)
-    return np.divide(lagged, spread, out=np.full_like(spread, np.nan), where=spread > 0)
+    ratio = np.full(spread.shape, np.nan)
+    np.divide(lagged, spread, out=ratio, where=spread > 0)
+    return ratio
 
 
 def assumed_autocorrelation(r1: ArrayLike, pairs: int) -> FloatArray:

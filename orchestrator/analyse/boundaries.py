@@ -18,6 +18,10 @@ from scipy.special import stdtr, stdtrit
 from orchestrator.analyse.autocorrelation import FloatArray
 
 
+LONGEST = 64
+"""Pairs of the longest tabulated plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class LookPlan:
     """Looks after every pair from `pairs_min` to `pairs_max`; together they err at `alpha`.
@@ -69,9 +73,11 @@ def union_bound_level(pairs_min: int, pairs_max: int, alpha: float) -> float:
 
     Formula: p_max with sum_{n=min..max} p_max n / max = alpha. Needs no simulation; wide.
     """
-    return alpha * pairs_max / sum(range(pairs_min, pairs_max + 1))
+    pairs_summed = (pairs_min + pairs_max) * (pairs_max - pairs_min + 1) / 2
+    return alpha * pairs_max / pairs_summed
 
 
+@cache
 def _tabulated(pairs_min: int, pairs_max: int) -> tuple[FloatArray, FloatArray]:
     """(alphas, levels of the last look), from the nearest entry that makes at least these looks."""
     table = _table()
@@ -89,8 +95,7 @@ def last_look_level(pairs_min: int, pairs_max: int, alpha: float) -> float:
         last slope; never above the union bound there. More than 64 pairs: the smaller of the union
         bound and the table's level at 64.
     """
-    longest = max(m for _, m in _table().levels)
-    alphas, levels = _tabulated(min(pairs_min, longest), min(pairs_max, longest))
+    alphas, levels = _tabulated(min(pairs_min, LONGEST), min(pairs_max, LONGEST))
     log_alphas, log_levels = np.log(alphas), np.log(levels)
     wanted = math.log(min(alpha, float(alphas[-1])))
     if alpha < alphas[0]:
@@ -98,7 +103,7 @@ def last_look_level(pairs_min: int, pairs_max: int, alpha: float) -> float:
         level = math.exp(float(log_levels[0] + slope * (wanted - log_alphas[0])))
         return min(level, union_bound_level(pairs_min, pairs_max, alpha))
     level = math.exp(float(np.interp(wanted, log_alphas, log_levels)))
-    if pairs_max > longest:
+    if pairs_max > LONGEST:
         return min(level, union_bound_level(pairs_min, pairs_max, alpha))
     return level
 

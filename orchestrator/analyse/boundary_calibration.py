@@ -89,16 +89,18 @@ def calibrate(
                 continue
             independent = running[0.0][:, pairs_max - pairs_min]
             stressed = running[STRESS_RHO][:, pairs_max - pairs_min]
-            yield pairs_min, pairs_max, tuple(
-                pairs_max * min(low_quantile(independent, a), low_quantile(stressed, 2 * a))
-                for a in alphas
+            yield (
+                pairs_min,
+                pairs_max,
+                tuple(
+                    pairs_max * min(low_quantile(independent, a), low_quantile(stressed, 2 * a))
+                    for a in alphas
+                ),
             )
 
 
 def main() -> None:
-    rows = calibrate(
-        np.random.default_rng(SEED), TRIALS, PAIRS_MIN_GRID, PAIRS_MAX_GRID, ALPHAS
-    )
+    rows = calibrate(np.random.default_rng(SEED), TRIALS, PAIRS_MIN_GRID, PAIRS_MAX_GRID, ALPHAS)
     sys.stdout.write("pairs_min,pairs_max," + ",".join(f"{a:g}" for a in ALPHAS) + "\n")
     for pairs_min, pairs_max, levels in rows:
         # Rounded down in the fourth digit: never more liberal than what was simulated.

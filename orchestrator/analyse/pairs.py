@@ -14,7 +14,7 @@ from orchestrator.records import Arm, BlockRecord
 SPEEDUPS = ("speedup_throughput", "speedup_tpot", "speedup_e2e", "speedup_ttft")
 
 LENGTH_TOLERANCE = 0.10
-"""`speedup_e2e` compares answers; past this difference in mean length they are not the same work."""
+"""`speedup_e2e` compares answers; past this difference in mean length it is not the same work."""
 COMMON_SHARE_MIN = 0.5
 """A pair in which fewer of the planned requests completed in both arms compares survivors."""
 

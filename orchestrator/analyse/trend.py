@@ -61,7 +61,7 @@ def trend_of(log_ratios: Sequence[float], baseline_first: Sequence[bool]) -> Tre
         columns.append(np.where(np.asarray(baseline_first), 0.5, -0.5))
     design = np.stack(columns, axis=1)
     x = np.asarray(log_ratios, dtype=np.float64)
-    normal = np.linalg.pinv(design.T @ design)
+    normal = np.linalg.inv(design.T @ design)
     estimate = normal @ design.T @ x
     freedom = n - design.shape[1]
     residual = x - design @ estimate

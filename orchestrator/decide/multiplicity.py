@@ -83,9 +83,7 @@ def _threshold(rank: int, of: int, alpha: float, method: Correction) -> float:
     return alpha * rank / of if method == "benjamini-hochberg" else alpha / (of - rank + 1)
 
 
-def _withheld(
-    decision: Decision, rank: int, of: int, alpha: float, method: Correction
-) -> Decision:
+def _withheld(decision: Decision, rank: int, of: int, alpha: float, method: Correction) -> Decision:
     needed = _threshold(rank, of, alpha, method)
     further = None
     if decision.interval is not None:

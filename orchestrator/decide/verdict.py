@@ -86,12 +86,12 @@ def decide(series: RatioSeries, protocol: Protocol) -> Decision:
     pairs = len(used.log_ratios)
     trend = trend_of(used.log_ratios, used.baseline_first)
     robust = robust_estimate(used.log_ratios)
+    verdict = Verdict.CANNOT_TELL if interval is None else classify(interval, log_margin)
+    further: int | None = None
     if interval is None:
-        verdict, further = Verdict.CANNOT_TELL, plan.pairs_min - pairs
-    else:
-        verdict = classify(interval, log_margin)
-        undecided = verdict is Verdict.CANNOT_TELL
-        further = pairs_needed(interval, plan, log_margin) if undecided else None
+        further = plan.pairs_min - pairs
+    elif verdict is Verdict.CANNOT_TELL:
+        further = pairs_needed(interval, plan, log_margin)
     return Decision(
         verdict=verdict,
         metric=series.metric,

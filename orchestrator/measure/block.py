@@ -67,7 +67,7 @@ class BlockFigures:
         """Flat, under METRICS.md's names; what is undefined is left out.
 
         `tpot_s` becomes `tpot_mean_s`, `tpot_p95_s`, ...; `per_position_acceptance_rate[i]` becomes
-        `per_position_acceptance_rate_<i>` and its conditional rate `conditional_acceptance_rate_<i>`.
+        `per_position_acceptance_rate_<i>`, likewise `conditional_acceptance_rate_<i>`.
         """
         return {name: float(value) for name, value in self._named() if value is not None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from orchestrator.records import RequestRecord
 
@@ -131,7 +132,7 @@ def icl_s(request: RequestRecord) -> tuple[float, ...] | None:
     """
     if len(request.chunk_s) < 2:
         return None
-    return tuple(b - a for a, b in zip(request.chunk_s, request.chunk_s[1:], strict=False))
+    return tuple(b - a for a, b in pairwise(request.chunk_s))
 
 
 def e2e_s(request: RequestRecord) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-_UNITS = ("tok_per_s", "bytes", "tokens", "rps", "mhz", "s", "w", "j", "c")
+_UNITS = ("tok_per_s", "bytes", "tokens", "rps", "hz", "s", "w", "j", "c")
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,18 +194,21 @@ def _work(segment: RateSegment, passed_s: float) -> float:
     """Requests due in the first `passed_s` of a segment: the trapezium under its line."""
     if segment.duration_s == 0:
         return 0.0
-    slope = (segment.end_rps - segment.start_rps) / segment.duration_s
-    return passed_s * (segment.start_rps + slope * passed_s / 2)
+    rise_rps = (segment.end_rps - segment.start_rps) * (passed_s / segment.duration_s)
+    return passed_s * (segment.start_rps + rise_rps / 2)
 
 
 def _time_for(segment: RateSegment, requests: float) -> float:
     """How long a segment takes for `requests` (no more than it has): the root of the parabola.
 
-    Formula: r·t + s·t²/2 = n, solved as t = 2n / (r + √(r² + 2·s·n)), which loses no digits when
-    the slope s is small.
+    Formula: with f the fraction of the duration d, r·f + Δ·f²/2 = n/d =: m, solved as
+    f = 2m / (r + √(r² + 2·Δ·m)), which loses no digits when the rise Δ is small.
     """
     if requests <= 0 or segment.duration_s == 0:
         return 0.0
-    slope = (segment.end_rps - segment.start_rps) / segment.duration_s
-    root = math.sqrt(max(0.0, segment.start_rps**2 + 2 * slope * requests))
-    return min(segment.duration_s, 2 * requests / (segment.start_rps + root))
+    mean_rps = requests / segment.duration_s
+    rise_rps = segment.end_rps - segment.start_rps
+    root = math.sqrt(max(0.0, segment.start_rps**2 + 2 * rise_rps * mean_rps))
+    if segment.start_rps + root == 0:
+        return segment.duration_s
+    return segment.duration_s * min(1.0, 2 * mean_rps / (segment.start_rps + root))

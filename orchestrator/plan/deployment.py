@@ -79,3 +79,14 @@ class DeploymentPair:
 
     def of(self, arm: str) -> Deployment:
         return self.baseline if arm == "baseline" else self.speculative
+
+
+def deployment_from(facts: Mapping[str, Any]) -> Deployment:
+    """The deployment that `Deployment.as_dict` describes."""
+    speculation = facts["speculation"]
+    return Deployment(
+        target=facts["target"],
+        engine=dict(facts["engine"]),
+        speculation=None if speculation is None else Speculation(**speculation),
+        replica_of=facts["replica_of"],
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from orchestrator.plan.deployment import DeploymentPair
+from orchestrator.plan.deployment import DeploymentPair, deployment_from
 from orchestrator.plan.identity import content_hash
 from orchestrator.records import SCHEMA_VERSION
 
@@ -132,3 +133,29 @@ class Trial:
     def label(self) -> str:
         prefix = {"comparison": "", "aa_control": "A/A · ", "confirmation": "confirm · "}[self.kind]
         return prefix + self.cell.label()
+
+
+def trial_from(identity: Mapping[str, Any]) -> Trial:
+    """The trial that `Trial.identity` describes; its id is the same again.
+
+    Raises: KeyError, TypeError when a part is missing or unknown (records of another version).
+    """
+    cell = dict(identity["cell"])
+    workload = dict(cell["workload"])
+    workload["input_tokens"] = tuple(workload["input_tokens"])
+    return Trial(
+        kind=identity["kind"],
+        pair=DeploymentPair(
+            deployment_from(identity["baseline"]), deployment_from(identity["speculative"])
+        ),
+        cell=Cell(
+            **{
+                **cell,
+                "sampling": Sampling(**cell["sampling"]),
+                "workload": WorkloadRef(**workload),
+                "load": LoadPoint(**cell["load"]),
+            }
+        ),
+        protocol=Protocol(**identity["protocol"]),
+        seed=identity["seed"],
+    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from orchestrator.errors import DeploymentError, OrchestratorError
 from orchestrator.plan.block import BlockPlan
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import (
+    Blocks,
     Lease,
     LoadClient,
     PairProvider,
@@ -24,14 +25,6 @@ from orchestrator.store import TrialFolder
 
 Pair = tuple[BlockRecord, BlockRecord]
 """(baseline block, speculative block)"""
-
-
-class Blocks(Protocol):
-    """What a trial sends; the same plan goes to both arms."""
-
-    def warmup(self) -> BlockPlan: ...
-
-    def pair(self, index: int) -> BlockPlan: ...
 
 
 @dataclass(frozen=True)

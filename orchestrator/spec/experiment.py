@@ -14,7 +14,7 @@ from orchestrator.spec.measure import Measure
 from orchestrator.spec.placement import Placement
 from orchestrator.spec.sampling import RequestSampling
 from orchestrator.spec.search import Search, Suite
-from orchestrator.spec.section import Name, Section, Text, Whole, broken
+from orchestrator.spec.section import Name, Section, Text, Whole, broken, defaults
 from orchestrator.spec.sweep import Sweep
 from orchestrator.spec.tracking import Tracking
 from orchestrator.spec.workload import Workload
@@ -48,16 +48,16 @@ class Experiment(Section):
     attach: Attach | None = None
     sweep: Sweep
     workloads: Annotated[tuple[Workload, ...], AfterValidator(_named_once)] = Field(min_length=1)
-    load: Load = ClosedLoad()
-    measure: Measure = Measure()
-    sampling: RequestSampling = RequestSampling()
+    load: Load = defaults()
+    measure: Measure = defaults()
+    sampling: RequestSampling = defaults()
     slo: Slo = Field(default_factory=dict)
-    search: Search = Search()
+    search: Search = defaults()
     suites: tuple[Suite, ...] = Field(default=("performance",), min_length=1)
     scenarios: tuple[Scenario, ...] = ()
     cost: Cost | None = None
-    tracking: Tracking = Tracking()
-    placement: Placement = Placement()
+    tracking: Tracking = defaults()
+    placement: Placement = defaults()
     seed: Whole = 0
 
     @property

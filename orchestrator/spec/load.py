@@ -22,7 +22,9 @@ class OpenLoad(Section):
     """So many requests a second, sent on time whatever the server does."""
 
     mode: Literal["open"]
-    rate_rps: Axis[Positive] | None = None
+    rate_rps: Axis[Positive] | None = Field(
+        default=None, description="requests a second; a trace is scaled to it"
+    )
     arrivals: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
     burstiness: Positive = Field(
         default=1.0, description="shape of the gamma gaps: 1 is Poisson, below 1 is burstier"
@@ -39,13 +41,12 @@ class OpenLoad(Section):
                 raise broken(
                     "is required with arrivals: trace", key=("trace",), involves=[("arrivals",)]
                 )
-            if self.rate_rps is not None:
+            if self.rate_rps is not None and "time_scale" in self.model_fields_set:
                 raise broken(
-                    "must not be given with arrivals: trace",
-                    value=list(self.rate_rps),
-                    hint="use time_scale to speed the trace up or slow it down",
-                    key=("rate_rps",),
-                    involves=[("arrivals",)],
+                    "must not be given together with rate_rps: both say how fast the trace runs",
+                    value=self.time_scale,
+                    key=("time_scale",),
+                    involves=[("rate_rps",)],
                 )
         elif self.rate_rps is None:
             raise broken(

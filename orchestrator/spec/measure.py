@@ -6,7 +6,16 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from orchestrator.spec.section import Count, Fraction, OneOf, Positive, Section, Whole, broken
+from orchestrator.spec.section import (
+    Count,
+    Fraction,
+    OneOf,
+    Positive,
+    Section,
+    Whole,
+    broken,
+    defaults,
+)
 
 METRICS = ("speedup_throughput", "speedup_tpot", "speedup_e2e", "speedup_ttft")
 
@@ -43,7 +52,7 @@ class Measure(Section):
     warmup_requests: Whole = Field(
         default=1, description="per request in flight, on each arm, before the first pair"
     )
-    pairs: Pairs = Pairs()
+    pairs: Pairs = defaults()
     requests_per_block: Count | None = Field(
         default=None,
         description="closed load: per request in flight (default 1); open: in all (default 32)",
@@ -55,4 +64,4 @@ class Measure(Section):
     metric: Annotated[str, OneOf(METRICS)] = Field(
         default="speedup_throughput", description="the metric whose verdict ends a trial"
     )
-    timeouts: RequestTimeouts = RequestTimeouts()
+    timeouts: RequestTimeouts = defaults()

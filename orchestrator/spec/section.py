@@ -30,7 +30,13 @@ RULE_BROKEN = "rule_broken"
 class Section(BaseModel):
     """A part of the experiment file: frozen, and unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Each section is compiled once, inside the experiment that holds it, not once more by itself.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+def defaults() -> Any:
+    """A section that is left out is one in which every key is left out."""
+    return Field(default={}, validate_default=True)
 
 
 def broken(

@@ -22,6 +22,9 @@ from orchestrator.spec.section import (
 
 METHODS = ("ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa")
 
+_VLLM_TREE_DEPTH = 24
+"""vLLM's own `suffix_decoding_max_tree_depth`."""
+
 _SPELLED_ELSEWHERE = {
     "method": "method",
     "model": "draft",
@@ -87,11 +90,11 @@ class Ngram(_Speculation):
 class Suffix(_Speculation):
     """Suffix decoding: a tree over the request and over past answers; the draft's length varies.
 
-    `speculation_length` is the longest draft; without it the tree's depth is.
+    `speculation_length` is the longest draft; without it the depth of the tree is, as in vLLM.
     """
 
     method: Literal["suffix"]
-    speculation_length: Axis[Count] = (24,)
+    speculation_length: Axis[Count] | None = None  # type: ignore[assignment]
     suffix_decoding_max_tree_depth: Axis[Count] | None = None
     suffix_decoding_max_cached_requests: Axis[Annotated[int, Field(strict=True, ge=0)]] | None = (
         None
@@ -105,6 +108,11 @@ class Suffix(_Speculation):
         "suffix_decoding_max_spec_factor",
         "suffix_decoding_min_token_prob",
     )
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        for point in super().points():
+            depth = point["suffix_decoding_max_tree_depth"] or _VLLM_TREE_DEPTH
+            yield point | {"speculation_length": point["speculation_length"] or depth}
 
 
 class _Drafted(_Speculation):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from orchestrator.spec.section import Count, Flag, Name, OneOf, Section, Text, broken
+from orchestrator.spec.section import Count, Flag, Name, OneOf, Section, Text, broken, defaults
 
 FORMATS = ("auto", "jsonl", "csv", "parquet", "text", "spec-bench", "sharegpt", "mt-bench")
 
@@ -78,7 +78,7 @@ class Workload(Section):
     )
     format: Annotated[str, OneOf(FORMATS)] = "auto"
     categories: tuple[Text, ...] | None = Field(default=None, min_length=1)
-    input_tokens: InputTokens = InputTokens()
+    input_tokens: InputTokens = defaults()
     output_tokens: Count
     fixed_length: Flag = Field(
         default=True, description="every answer has exactly output_tokens, in both arms"

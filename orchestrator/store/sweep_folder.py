@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import StoreError
-from orchestrator.plan.trial import Trial
+from orchestrator.plan.trial import Trial, trial_from
 from orchestrator.store.atomic import read_json, write_json
 from orchestrator.store.trial_folder import TrialFolder
 
@@ -36,6 +36,25 @@ class SweepFolder:
                 "run: python -m orchestrator sweep EXPERIMENT.yaml"
             )
         return dict(read_json(self.path / "sweep.json"))
+
+    def save_trials(self, trials: Sequence[Trial]) -> None:
+        """Of which trials the sweep consists, in order. One file, so that thousands are cheap."""
+        write_json(
+            self.path / "trials.json",
+            [{"id": trial.id, "identity": trial.identity()} for trial in trials],
+        )
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Raises: StoreError when the file is missing, damaged or of another version."""
+        path = self.path / "trials.json"
+        try:
+            found = tuple(trial_from(entry["identity"]) for entry in read_json(path))
+        except (KeyError, TypeError) as error:
+            raise StoreError(
+                f"{path}: was written by another version of this product ({error}); use that "
+                "version, or run the sweep again under another name"
+            ) from error
+        return found
 
     def unfinished(
         self, trials: Sequence[Trial], *, retry_failed: bool = False

@@ -5,8 +5,8 @@
 | `PAR1` | parquet |
 | a header line with a text column | csv |
 | JSON with `conversations` | sharegpt |
-| JSON with `question_id` and `turns`, only MT-Bench's categories | mt_bench |
-| JSON with `question_id` and `turns` | spec_bench |
+| JSON with `question_id` and `turns`, only MT-Bench's categories | mt-bench |
+| JSON with `question_id` and `turns` | spec-bench |
 | other JSON with a text column | jsonl |
 | anything else | text, one prompt a line |
 """
@@ -21,7 +21,7 @@ from orchestrator.workloads.mt_bench import CATEGORIES
 from orchestrator.workloads.plain import TEXT_COLUMNS
 from orchestrator.workloads.reading import Reading, Row
 
-FORMATS = ("jsonl", "csv", "parquet", "text", "spec_bench", "sharegpt", "mt_bench")
+FORMATS = ("jsonl", "csv", "parquet", "text", "spec-bench", "sharegpt", "mt-bench")
 TRACE_COLUMNS = frozenset({"contexttokens", "generatedtokens", "request tokens", "response tokens"})
 
 
@@ -78,7 +78,7 @@ def container_of(raw: bytes, path: Path, reading: Reading) -> str:
 
 
 def record_format(rows: Sequence[Row], reading: Reading) -> str:
-    """jsonl, spec_bench, mt_bench or sharegpt, told from the first record's keys.
+    """jsonl, spec-bench, mt-bench or sharegpt, told from the first record's keys.
 
     Raises: WorkloadError when the keys allow two readings, or none.
     """
@@ -89,7 +89,7 @@ def record_format(rows: Sequence[Row], reading: Reading) -> str:
         readings.append("sharegpt")
     if {"question_id", "turns", "category"} <= keys:
         categories = {row.fields.get("category") for row in rows if _has_text_category(row)}
-        readings.append("mt_bench" if categories <= CATEGORIES else "spec_bench")
+        readings.append("mt-bench" if categories <= CATEGORIES else "spec-bench")
     columns = [name for name in TEXT_COLUMNS if name in keys]
     readings.extend(["jsonl"] if columns and not (columns == ["turns"] and readings) else [])
     if len(readings) > 1 or len(columns) > 1:

@@ -27,7 +27,7 @@ class InputLength:
     exactly: int | None = None
     tolerance: float = 0.05
     """Of `exactly`, as a fraction."""
-    how: Literal["select", "cut", "join"] = "select"
+    by: Literal["selection", "cut", "join"] = "selection"
 
     def __post_init__(self) -> None:
         values = [value for value in (self.min, self.max, self.exactly) if value is not None]
@@ -43,9 +43,9 @@ class InputLength:
             raise WorkloadError(
                 f"input_tokens.tolerance: must be in 0 ≤ tolerance < 1, got {self.tolerance}"
             )
-        if self.how != "select" and self.most is None:
+        if self.by != "selection" and self.most is None:
             raise WorkloadError(
-                f"input_tokens: {self.how} needs max or exactly, got only min={self.min}"
+                f"input_tokens: {self.by} needs max or exactly, got only min={self.min}"
             )
 
     @property
@@ -73,15 +73,15 @@ class InputLength:
         return self.least
 
     def label(self) -> str:
-        """`select(min=8,max=64)`, `cut(exactly=512±5%)`."""
+        """`selection(min=8,max=64)`, `cut(exactly=512±5%)`."""
         if self.exactly is not None:
-            return f"{self.how}(exactly={self.exactly}±{self.tolerance:.0%})"
+            return f"{self.by}(exactly={self.exactly}±{self.tolerance:.0%})"
         bounds = [
             f"{name}={value}"
             for name, value in (("min", self.min), ("max", self.max))
             if value is not None
         ]
-        return f"{self.how}({','.join(bounds)})"
+        return f"{self.by}({','.join(bounds)})"
 
     def allows(self, tokens: int) -> bool:
         return self.least <= tokens and (self.most is None or tokens <= self.most)
@@ -90,7 +90,7 @@ class InputLength:
 def control_length(prompts: PromptSet, length: InputLength, count_tokens: CountTokens) -> PromptSet:
     """The set with every first turn inside the bounds, counted.
 
-    select: prompts outside the bounds are left out. cut: longer ones are cut, ones that are too
+    selection: prompts outside the bounds are left out. cut: longer ones are cut, ones that are too
     short left out. join: prompts of one category are put together in order, separated by a blank
     line, until the length is reached, then cut; each prompt's text is used once.
     Without bounds the set is returned counted and otherwise as it was.
@@ -99,9 +99,9 @@ def control_length(prompts: PromptSet, length: InputLength, count_tokens: CountT
     counted = with_token_counts(prompts, count_tokens)
     if length.least == 1 and length.most is None:
         return counted
-    if length.how == "join":
+    if length.by == "join":
         kept = _joined(counted.prompts, length, count_tokens)
-    elif length.how == "cut":
+    elif length.by == "cut":
         kept = [_cut(prompt, length, count_tokens) for prompt in counted.prompts]
     else:
         kept = list(counted.prompts)
@@ -111,7 +111,7 @@ def control_length(prompts: PromptSet, length: InputLength, count_tokens: CountT
         span = "" if there is None else f"; its prompts have {there.min} to {there.max} tokens"
         raise WorkloadError(
             f"{prompts.source} input_tokens: no prompt is left after {length.label()}{span}; "
-            "use other bounds, how: cut or how: join, or another set"
+            "use other bounds, by: cut or by: join, or another set"
         )
     label = length.label()
     left_out = f"{label}: {len(kept)} prompts out of {len(prompts)}"

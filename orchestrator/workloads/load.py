@@ -39,8 +39,8 @@ READERS: dict[str, ReadPrompt] = {
     "csv": read_plain,
     "parquet": read_plain,
     "text": read_plain,
-    "spec_bench": read_spec_bench,
-    "mt_bench": read_mt_bench,
+    "spec-bench": read_spec_bench,
+    "mt-bench": read_mt_bench,
     "sharegpt": read_sharegpt,
 }
 

@@ -24,7 +24,7 @@ def read_mt_bench(row: Row, reading: Reading) -> Prompt | None:
             "category",
             f"must be one of MT-Bench's ({', '.join(sorted(CATEGORIES))})",
             prompt.category,
-            "read the file with format: spec_bench",
+            "read the file with format: spec-bench",
         )
         return None
     return prompt

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from orchestrator.errors import WorkloadError
@@ -54,7 +55,8 @@ def random_prompts_from(reference: str, tokenizer: Tokenizer | None) -> PromptSe
     import numpy
 
     generator = numpy.random.default_rng(int(match["seed"] or 0))
-    return random_prompts(int(match["count"]), int(match["tokens"]), tokenizer, generator)
+    made = random_prompts(int(match["count"]), int(match["tokens"]), tokenizer, generator)
+    return replace(made, source=f"random:{reference}")
 
 
 def random_prompts(

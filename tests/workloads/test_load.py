@@ -75,11 +75,11 @@ def test_spec_bench_keeps_turns_and_orders_by_the_number_of_the_question() -> No
 def test_mt_bench_is_told_from_its_categories_and_keeps_a_reference_per_turn() -> None:
     found = load("mt_bench.jsonl")
     assert found.prompts[0].reference == ("9", "45")
-    assert found == load("mt_bench.jsonl", format="mt_bench")
+    assert found == load("mt_bench.jsonl", format="mt-bench")
     with pytest.raises(
         WorkloadError, match=r"spec_bench.jsonl:2 category: must be one of MT-Bench"
     ):
-        load("spec_bench.jsonl", format="mt_bench")
+        load("spec_bench.jsonl", format="mt-bench")
 
 
 def test_sharegpt_human_messages_are_turns_and_answers_are_the_reference() -> None:
@@ -120,7 +120,7 @@ def test_every_bundled_set_has_at_least_60_prompts_with_a_category(name: str) ->
 def test_an_unknown_bundled_set_names_the_nearest() -> None:
     with pytest.raises(WorkloadError, match="did you mean bundled:chat"):
         load("bundled:chatt")
-    with pytest.raises(WorkloadError, match="there are .*chat"):
+    with pytest.raises(WorkloadError, match=r"there are .*chat"):
         load("bundled:../../secrets")
 
 

@@ -8,6 +8,7 @@ that: so that the work of understanding a chunk does not delay the time stamp of
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from typing import cast
@@ -57,12 +58,12 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_lost: Callable[[Connection], None]) -> None:
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
+        self._fd: int | None = None
         self._exchange: Exchange | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._understood = 0
         self._chunked = False
         self._lazy = False
-        self.exchanges = 0
 
     @property
     def open(self) -> bool:
@@ -75,8 +76,22 @@ class Connection(asyncio.Protocol):
         self._exchange = exchange
         self._understood = 0
         self._lazy = self._chunked = False
-        self.exchanges += 1
-        self._transport.write(request)
+        left = self._write_now(request)
+        if left:
+            self._transport.write(left)
+
+    def _write_now(self, request: bytes) -> bytes:
+        """Hands the request to the kernel at once, and returns what it did not take.
+
+        uvloop keeps writes until the end of the loop's turn: of many requests sent in one turn the
+        first would leave long after its `sent_s`. With TLS only the transport can write.
+        """
+        if self._fd is None:
+            return request
+        try:
+            return request[os.write(self._fd, request) :]
+        except OSError:
+            return request  # full, or broken: the transport finds out, and tells
 
     def abandon(self, error: RequestError, text: str) -> None:
         """Gives up the exchange in progress; the connection cannot be used again."""
@@ -94,6 +109,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A cast: uvloop's transports are not registered as asyncio's.
         self._transport = cast(asyncio.Transport, transport)
+        if transport.get_extra_info("ssl_object") is None:
+            self._fd = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         now_s = _monotonic()

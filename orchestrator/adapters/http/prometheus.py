@@ -5,7 +5,7 @@ Names, by server:
 - SGLang: `python/sglang/srt/observability/metrics_collector.py`. It counts verification steps
   (`spec_verify_calls_total`, when a request ends) but neither drafted nor accepted tokens: those
   are only gauges of its last interval (`spec_accept_length`, `spec_accept_rate`), which cannot be
-  differenced, so they are not passed off as counters here.
+  differenced: they are kept as gauges and not passed off as counters.
 - llama.cpp's server: `tools/server/README.md`, started with `--metrics`;
   `llamacpp:spec_decode_*` have vLLM's meaning.
 """
@@ -71,6 +71,8 @@ _AVERAGED: dict[str, tuple[str, ...]] = {
         "sglang:token_usage",
         "llamacpp:kv_cache_usage_ratio",
     ),
+    "acceptance_length_gauge": ("sglang:spec_accept_length",),
+    "acceptance_rate_gauge": ("sglang:spec_accept_rate",),
 }
 _PER_POSITION = (
     "vllm:spec_decode_num_accepted_tokens_per_pos_total",
@@ -111,8 +113,8 @@ class PrometheusProbe:
 def read_page(page: str, *, at_unix_s: float) -> CounterSnapshot | None:
     """The counters on one page. Pure.
 
-    Counters and queue lengths are summed over label sets (engines, finish reasons), fractions of
-    capacity averaged. A value that is missing, not a number, or unreadable is None.
+    Counters and queue lengths are summed over label sets (engines, finish reasons), fractions and
+    gauges of acceptance averaged. A value that is missing, not a number, or unreadable is None.
     """
     found: dict[str, list[float]] = defaultdict(list)
     positions: dict[int, float] = defaultdict(float)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One dispatched event: when it was complete, its type ("" unless named), its data."""
+class Event(NamedTuple):
+    """One dispatched event: when it was complete, its type ("" unless named), its data.
+
+    A named tuple, since a block has hundreds of thousands.
+    """
 
     at_s: float
     type: str
@@ -32,10 +34,22 @@ def read_events(parts: Iterable[tuple[float, bytes]], *, complete: bool) -> list
     Comments and events without data are dropped, as the standard asks.
     """
     reader = _Reader()
+    events = reader.events
+    between = True
     for at_s, piece in parts:
-        reader.feed(at_s, piece)
+        # The common case by far: the piece is exactly one `data:` event and nothing is pending.
+        if (
+            between
+            and piece[:6] == b"data: "
+            and piece[-2:] == b"\n\n"
+            and piece.find(b"\n") == len(piece) - 2
+            and b"\r" not in piece
+        ):
+            events.append(Event(at_s, "", piece[6:-2]))
+        else:
+            between = reader.feed(at_s, piece)
     reader.finish(complete)
-    return reader.events
+    return events
 
 
 class _Reader:
@@ -47,29 +61,17 @@ class _Reader:
         self._at_s = 0.0
         self._first = True
 
-    def feed(self, at_s: float, piece: bytes) -> None:
+    def feed(self, at_s: float, piece: bytes) -> bool:
+        """Returns whether the piece ended between two events."""
         if not piece:
-            return
+            return not (self._rest or self._data or self._type)
         self._at_s = at_s
-        # The common case by far: the piece is exactly one `data:` event and nothing is pending.
-        if (
-            not self._rest
-            and not self._data
-            and not self._type
-            and piece.startswith(b"data: ")
-            and piece.endswith(b"\n\n")
-            and piece.find(b"\n") == len(piece) - 2
-            and b"\r" not in piece
-        ):
-            self._first = False
-            self.events.append(Event(at_s, "", piece[6:-2]))
-            return
         text = self._rest + piece
-        if self._first:
+        if self._first and not self.events:
             # A byte-order mark may open the stream, and may itself arrive in pieces.
             if len(text) < 3 and _BOM.startswith(text):
                 self._rest = text
-                return
+                return False
             text = text.removeprefix(_BOM)
             self._first = False
         start = 0
@@ -80,6 +82,7 @@ class _Reader:
             self._line(text[start : end.start()])
             start = end.end()
         self._rest = text[start:]
+        return not (self._rest or self._data or self._type)
 
     def finish(self, complete: bool) -> None:
         if self._rest.endswith(b"\r"):

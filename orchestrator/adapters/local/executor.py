@@ -6,27 +6,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import OnProgress, PairReport, Progress, ReportPair
+from orchestrator.ports import Job, OnProgress, PairReport, Progress, ReportPair
 from orchestrator.records import Outcome
 
-RunTrial = Callable[[Trial, ReportPair], Outcome]
+RunJob = Callable[[Job, ReportPair], Outcome]
 
 
 @dataclass(frozen=True)
 class LocalExecutor:
-    """Implements ports.Executor. `run_trial` is what a Tune trial would run."""
+    """Implements ports.Executor. `run_job` is what a Tune trial would run."""
 
-    run_trial: RunTrial
+    run_job: RunJob
 
-    def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
         outcomes = {}
-        for trial in trials:
+        for job in jobs:
+            trial = job.trial
             on_progress(Progress("trial_started", trial=trial))
 
             def report(pair: PairReport, trial: Trial = trial) -> None:
                 on_progress(Progress("pair", trial=trial, report=pair))
 
-            outcome = self.run_trial(trial, report)
+            outcome = self.run_job(job, report)
             outcomes[trial.id] = outcome
             on_progress(Progress("trial_ended", trial=trial, outcome=outcome))
         return outcomes

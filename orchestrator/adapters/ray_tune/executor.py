@@ -13,9 +13,9 @@ from ray import tune
 from orchestrator.adapters.ray_tune.pool_actor import RemotePool
 from orchestrator.adapters.ray_tune.progress import ProgressCallback
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import OnProgress, PairProvider, PairReport
+from orchestrator.ports import Blocks, Job, OnProgress, PairProvider, PairReport
 from orchestrator.records import FailureClass, Outcome
-from orchestrator.run.trial import Blocks, TrialRunner
+from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
 MakeRunner = Callable[[PairProvider], TrialRunner]
@@ -25,28 +25,28 @@ MakeRunner = Callable[[PairProvider], TrialRunner]
 class RayTuneExecutor:
     """Runs the plan's trials as Tune trials.
 
-    `make_runner` and `blocks` travel to the trial's process: they must be picklable. `slots` is the
-    number of device pairs, and so of trials at once. Our store decides what still has to run, so
+    `make_runner` travels to the trial's process: it must be picklable. `slots` is the number of
+    device pairs, and so of trials at once. Our store decides what still has to run, so
     Tune's own snapshots are not relied upon: they lie under `storage` and may be deleted.
     """
 
     folder: SweepFolder
     make_runner: MakeRunner
-    blocks: Mapping[str, Blocks]
     pool: Any
     slots: int
     storage: Path
 
-    def run(self, trials: Sequence[Trial], on_progress: OnProgress) -> dict[str, Outcome]:
-        if not trials:
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+        if not jobs:
             return {}
+        trials = [job.trial for job in jobs]
         by_id = {trial.id: trial for trial in trials}
         progress = ProgressCallback(by_id, self.pool, self.folder, on_progress)
         trainable = tune.with_resources(
             tune.with_parameters(
                 _run_in_tune,
                 trials=by_id,
-                blocks=dict(self.blocks),
+                blocks={job.trial.id: job.blocks for job in jobs},
                 folder=self.folder,
                 make_runner=self.make_runner,
                 pool=RemotePool(self.pool),

@@ -9,14 +9,12 @@ import zlib
 from dataclasses import dataclass
 from math import log
 
-_STEMS = (
-    "ba be bi bo bu da de di do du fa fe fi fo fu ga ge gi go gu ka ke ki ko ku la le li lo lu "
-    "ma me mi mo mu na ne ni no nu pa pe pi po pu ra re ri ro ru sa se si so su ta te ti to tu"
-).split()
+_STEMS = [c + v for c in "bdfgklmnprst" for v in "aeiou"]
 VOCABULARY = 4093
 """A prime, so that every stride walks through all words."""
 WORDS: tuple[str, ...] = tuple(
-    f" {_STEMS[i % 60]}{_STEMS[(i // 60) % 60]}{_STEMS[(i // 3600) % 60]}" for i in range(VOCABULARY)
+    f" {_STEMS[i % 60]}{_STEMS[(i // 60) % 60]}{_STEMS[(i // 3600) % 60]}"
+    for i in range(VOCABULARY)
 )
 _GARBAGE = "�!"
 
@@ -33,7 +31,7 @@ class Answer:
         """Ids of tokens `first` to `end` − 1."""
         if self.garbage:
             return (0,) * (end - first)
-        return tuple((self.start + i * self.stride) % VOCABULARY for i in range(first, end))
+        return tuple([(self.start + i * self.stride) % VOCABULARY for i in range(first, end)])
 
     def text(self, first: int, end: int) -> str:
         """Text of tokens `first` to `end` − 1; one word a token."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -55,15 +56,14 @@ class EngineConfiguration:
     """Everything that determines a simulated engine, except its noise's seed sequence."""
 
     model: SimulatedModel
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     method: str | None = None
     speculation_length: int = 0
     schedule: Schedule = ()
-    faults: Faults = Faults()
-    drifts: Drifts = Drifts()
+    faults: Faults = field(default_factory=Faults)
+    drifts: Drifts = field(default_factory=Drifts)
     seed: int = 0
     served_name: str = "simulated"
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -71,6 +71,12 @@ class EngineConfiguration:
         if self.speculation_length == 0:
             return self.model.kv_capacity_tokens
         return int(self.model.kv_capacity_tokens * (1 - self.model.draft_kv_fraction))
+
+    def in_life(self, index: int) -> EngineConfiguration:
+        """This configuration for the index-th start (from 0)."""
+        if index == 0 or not self.faults.first_life_only:
+            return self
+        return dataclasses.replace(self, faults=Faults())
 
     def lengths_by_batch(self) -> tuple[int, ...]:
         """Speculation length for every batch size; index = running sequences, 0 unused.
@@ -178,7 +184,7 @@ def _reader(key: str) -> Callable[[Any], Any]:
         return lambda value: _by_name(value, one)
     if key in _TEXTS:
         return lambda value: _one_of(value, _TEXTS[key])
-    if key == "garbage_output":
+    if key in ("garbage_output", "first_life_only"):
         return _flag
     if key in _SHARES:
         return lambda value: _number(value, high=1.0)
@@ -259,7 +265,7 @@ def _schedule(speculation: Speculation | None, faults: list[Fault]) -> Schedule:
             return ()
         rows.append((row[0], row[1], row[2]))
     rows.sort()
-    overlap = any(a[1] >= b[0] for a, b in zip(rows, rows[1:], strict=False))
+    overlap = any(a[1] >= b[0] for a, b in itertools.pairwise(rows))
     if rows[0][0] != 1 or overlap or any(row[2] < 0 for row in rows):
         rule = "ranges must start at 1, not overlap, and have K >= 0"
         faults.append(_fault(SCHEDULE_OPTION, rule, raw, **place))
@@ -280,8 +286,6 @@ def _nearest(word: str, known: Mapping[str, Any] | set[str] | frozenset[str]) ->
     return f"did you mean {close[0]!r}?" if close else None
 
 
-def _fault(
-    key: str, rule: str, value: Any, hint: str | None = None, place: str = PLACE
-) -> Fault:
+def _fault(key: str, rule: str, value: Any, hint: str | None = None, place: str = PLACE) -> Fault:
     name = f"{place}.{key}" if key else place
     return Fault("deployment", None, name, rule, None if value is None else repr(value), hint)

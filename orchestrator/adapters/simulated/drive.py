@@ -67,9 +67,7 @@ def _extend(
         heapq.heappush(agenda, (at_s, next(order), job))
 
 
-def _wait_out(
-    engine: SimulatedEngine, agenda: list[tuple[float, int, Job]], watch: _Watch
-) -> None:
+def _wait_out(engine: SimulatedEngine, agenda: list[tuple[float, int, Job]], watch: _Watch) -> None:
     """A hung engine: time goes on to the next arrival or the next timeout."""
     candidates = (watch.next_s(), agenda[0][0] if agenda else None)
     moments = [at_s for at_s in candidates if at_s is not None]
@@ -115,9 +113,7 @@ class _Watch:
             late.append(job)
         return late
 
-    def _deadline(
-        self, job: Job, timeouts: Timeouts, now_s: float
-    ) -> tuple[float, RequestError]:
+    def _deadline(self, job: Job, timeouts: Timeouts, now_s: float) -> tuple[float, RequestError]:
         """When the client gives up, judged by the chunks that came before `now_s`."""
         seen = [at_s for at_s in job.chunk_s[-2:] if at_s < now_s]
         phase = (

@@ -10,11 +10,11 @@ Left out on purpose: block granularity of the cache, prefix caching, asynchronou
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
 
+from orchestrator.adapters.simulated.acceptance import Acceptance
 from orchestrator.adapters.simulated.configuration import EngineConfiguration
 from orchestrator.adapters.simulated.faults import Incidents
 from orchestrator.adapters.simulated.job import Job
@@ -25,16 +25,13 @@ from orchestrator.records import RequestError
 
 @dataclass
 class Counters:
-    """Cumulative since the engine started, as vLLM counts them."""
+    """Cumulative since the engine started; those of speculation are in `Acceptance`."""
 
     prompt_tokens: int = 0
     generation_tokens: int = 0
     requests_finished: int = 0
     preemptions: int = 0
     steps: int = 0
-    drafts: int = 0
-    draft_tokens: int = 0
-    accepted_tokens: int = 0
 
 
 class SimulatedEngine:
@@ -49,8 +46,6 @@ class SimulatedEngine:
         """Clock reading at which the engine began to answer."""
         self.now_s = at_s
         self.counters = Counters()
-        self.accepted_histogram = [0] * (configuration.speculation_length + 1)
-        """How many drafts had exactly i tokens accepted."""
         self.leaked_bytes = 0.0
         self.scheduler = Scheduler(configuration.limits, configuration.kv_capacity_tokens)
         self._incidents = Incidents(configuration.faults, at_s)
@@ -58,15 +53,20 @@ class SimulatedEngine:
         self._noise = Noise(
             rng, model.jitter_sigma, model.slow_jitter_sigma, model.slow_jitter_correlation_s
         )
-        self._uniforms: list[float] = []
+        self.acceptance = Acceptance(configuration, self._noise)
+        self._decode_costs: dict[tuple[int, int], tuple[float, float]] = {}
         self._submitted = 0
         self._to_break: list[Job] = []
-        self._acceptance_drifts = drifts.acceptance_changes
         self._leaks = drifts.leak_bytes_per_s != 0
 
     @property
     def crashed(self) -> bool:
         return self._incidents.crashed
+
+    @property
+    def crash_s(self) -> float:
+        """When the planted crash strikes, on the engine's clock; infinity when none is."""
+        return self._incidents.crash_s
 
     @property
     def hung(self) -> bool:
@@ -79,15 +79,6 @@ class SimulatedEngine:
     @property
     def memory_bytes(self) -> float:
         return self.configuration.model.memory_bytes + self.leaked_bytes
-
-    @property
-    def accepted_per_position(self) -> tuple[int, ...]:
-        """Accepted tokens at position 1..K: drafts with at least that many accepted."""
-        totals, above = [], 0
-        for count in reversed(self.accepted_histogram[1:]):
-            above += count
-            totals.append(above)
-        return tuple(reversed(totals))
 
     def idle_until(self, at_s: float) -> None:
         """Moves the clock forward while nothing runs (or nothing can)."""
@@ -113,7 +104,7 @@ class SimulatedEngine:
             return False
         if self._submitted == faults.error_mid_stream_on_request:
             self._to_break.append(job)
-        self._set_thresholds(job)
+        self.acceptance.prepare(job, self.age_s)
         self.scheduler.waiting.append(job)
         return True
 
@@ -162,13 +153,16 @@ class SimulatedEngine:
         """
         scheduler = self.scheduler
         while self.now_s < until_s and scheduler.has_work and not self.hung:
-            if not scheduler.waiting and not scheduler.prefilling and not self._to_break:
+            if scheduler.batch_is_settled and not self._to_break:
                 if ended := self._decode_only(until_s):
                     return ended
                 if self.now_s >= until_s:
                     break
+            steps = self.counters.steps
             if ended := self.step():
                 return ended
+            if self.counters.steps == steps and not self.hung:
+                raise RuntimeError(f"the simulated scheduler is stuck at {self.now_s:g} s; a bug")
         return []
 
     def _decode_only(self, until_s: float) -> list[Job]:
@@ -178,8 +172,7 @@ class SimulatedEngine:
         length, first_fault_s = self._lengths[sequences], self._incidents.first_s
         most = scheduler.kv_capacity_tokens - sequences * (1 + length)
         growing = self.configuration.drifts.step_growth_per_hour != 0
-        fixed = self._duration(0, length, 0, 1.0)
-        slope = (self._duration(1_000_000, length, 0, 1.0) - fixed) / 1e6
+        fixed, slope = self._decode_cost(sequences, length)
         while self.now_s < until_s and scheduler.kv_used <= most:
             duration = fixed + slope * scheduler.kv_used
             if not quiet:
@@ -204,12 +197,21 @@ class SimulatedEngine:
         )
         return times.total_s * factor
 
+    def _decode_cost(self, sequences: int, length: int) -> tuple[float, float]:
+        """A decoding step's time is fixed + slope · tokens in the cache, before noise."""
+        cost = self._decode_costs.get((sequences, length))
+        if cost is None:
+            fixed = self._duration(0, length, 0, 1.0)
+            slope = (self._duration(1_000_000, length, 0, 1.0) - fixed) / 1e6
+            cost = self._decode_costs[sequences, length] = (fixed, slope)
+        return cost
+
     def _growth(self) -> float:
         return max(0.0, self.configuration.drifts.step_factor(self.now_s - self.born_s))
 
     def _decode(self, length: int) -> list[Job]:
         decoding, end = self.scheduler.decoding, self.now_s
-        accepted = self._accepted(length) if length else None
+        accepted = self.acceptance.draw(decoding, length, self.age_s) if length else None
         ended: list[Job] = []
         generated = 0
         for index, job in enumerate(decoding):
@@ -229,31 +231,6 @@ class SimulatedEngine:
             decoding.remove(job)
             self._finish(job)
         return ended
-
-    def _accepted(self, length: int) -> list[int]:
-        """Accepted drafts of every decoding sequence, counted.
-
-        One uniform u a draft: at least i are accepted where u < P(at least i), so the number of
-        thresholds above u has exactly the distribution of the conditional rates.
-        """
-        decoding, full = self.scheduler.decoding, self.configuration.speculation_length
-        if self._acceptance_drifts:
-            for job in decoding:
-                self._set_thresholds(job)
-        if len(self._uniforms) < len(decoding):
-            self._uniforms = self._noise.uniforms(len(decoding))
-        draw = self._uniforms.pop
-        accepted = [full - bisect_right(job.thresholds, draw()) for job in decoding]
-        if length < full:
-            accepted = [min(length, count) for count in accepted]
-        histogram = self.accepted_histogram
-        for count in accepted:
-            histogram[count] += 1
-        counters = self.counters
-        counters.drafts += len(accepted)
-        counters.draft_tokens += length * len(accepted)
-        counters.accepted_tokens += sum(accepted)
-        return accepted
 
     def _first_token(self, job: Job) -> bool:
         """A completed prompt yields one token (after a preemption: the next one); True = ended."""
@@ -285,20 +262,6 @@ class SimulatedEngine:
             # Not the prompt alone: after a preemption the answer so far is read again with it.
             return f"{total} tokens exceed max_num_batched_tokens without chunked prefill"
         return None
-
-    def _set_thresholds(self, job: Job) -> None:
-        configuration = self.configuration
-        if not configuration.speculation_length:
-            return
-        rates = configuration.model.conditional_acceptance(
-            configuration.speculation_length, job.category, job.temperature
-        )
-        factor = configuration.drifts.acceptance_factor(job.category, self.age_s)
-        reached, at_least = 1.0, []
-        for rate in rates:
-            reached *= min(1.0, rate * factor)
-            at_least.append(reached)
-        job.thresholds = at_least[::-1]
 
     def _pass(self, until_s: float, length: int | None) -> None:
         """Time goes by in a step of this speculation length, or idle (None)."""

@@ -25,6 +25,8 @@ class Faults:
     garbage_output: bool = False
     slow_start_s: float = 0.0
     start_failure: Literal["out_of_memory", "start_failed"] | None = None
+    first_life_only: bool = False
+    """A restarted engine has none of these."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +69,18 @@ class Incidents:
         def on_clock(after_s: float | None) -> float:
             return math.inf if after_s is None else born_s + after_s
 
-        self._crash_s, self._hang_s = on_clock(faults.crash_at_s), on_clock(faults.hang_from_s)
+        self.crash_s, self._hang_s = on_clock(faults.crash_at_s), on_clock(faults.hang_from_s)
         self._stall_s, self._stall_length_s = on_clock(faults.stall_at_s), faults.stall_s
-        self.first_s = min(self._crash_s, self._hang_s, self._stall_s)
+        self.first_s = min(self.crash_s, self._hang_s, self._stall_s)
         """Before this moment nothing happens: the engine need not ask."""
         self.crashed = False
         self.hung = False
 
     def struck(self, until_s: float) -> float | None:
         """The moment, up to `until_s`, at which the engine died or got stuck; None = it goes on."""
-        if self._crash_s <= until_s and (self.hung or self._crash_s <= self._hang_s):
+        if self.crash_s <= until_s and (self.hung or self.crash_s <= self._hang_s):
             self.crashed = True
-            return self._crash_s
+            return self.crash_s
         if self._hang_s <= until_s:
             self.hung = True
             return self._hang_s

@@ -26,7 +26,8 @@ class Noise:
 
     def uniforms(self, at_least: int) -> list[float]:
         """A fresh block of uniforms on [0, 1)."""
-        return self._rng.random(max(_BLOCK, at_least)).tolist()
+        drawn: list[float] = self._rng.random(max(_BLOCK, at_least)).tolist()
+        return drawn
 
     def factor(self, now_s: float) -> float:
         """What a step that starts now is multiplied by.

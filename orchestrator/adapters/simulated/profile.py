@@ -1,4 +1,4 @@
-"""What a simulated server costs and accepts, in arithmetic. Pure values, no clock, no randomness."""
+"""What a simulated server costs and accepts, in arithmetic: pure values."""
 
 from __future__ import annotations
 
@@ -148,6 +148,6 @@ FAST = SimulatedModel(
     kv_capacity_tokens=100_000,
     start_s=0.0,
 )
-"""Round numbers for tests: a step takes 1 ms, each token in it 20 µs, each drafted position 100 µs."""
+"""Round numbers for tests: a step takes 1 ms, a token in it 20 µs, a drafted position 100 µs."""
 
 PROFILES: Mapping[str, SimulatedModel] = {p.name: p for p in (LLAMA_8B_H100, FAST)}

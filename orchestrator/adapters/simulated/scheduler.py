@@ -29,6 +29,13 @@ class Scheduler:
     def running(self) -> int:
         return len(self.decoding) + len(self.prefilling)
 
+    @property
+    def batch_is_settled(self) -> bool:
+        """Nobody reads a prompt and nobody can be admitted until someone ends."""
+        if self.prefilling:
+            return False
+        return not self.waiting or len(self.decoding) >= self._limits.max_num_seqs
+
     def longest(self) -> int:
         """Prompt and answer together must not be longer than this, or they never fit."""
         return min(self._limits.max_model_len, self.kv_capacity_tokens)

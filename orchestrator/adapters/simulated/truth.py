@@ -5,6 +5,7 @@ Source: Leviathan et al. (arXiv 2211.17192) for tokens a step; MagicDec (2408.11
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,7 +46,7 @@ def expected_tokens_per_step(conditional: Sequence[float]) -> float:
 def tokens_per_step_distribution(conditional: Sequence[float]) -> tuple[float, ...]:
     """Probability of 1, 2, …, K+1 tokens from one verified draft."""
     at_least = [1.0, *np.cumprod(np.asarray(conditional, dtype=float)).tolist(), 0.0]
-    return tuple(a - b for a, b in zip(at_least, at_least[1:], strict=False))
+    return tuple(a - b for a, b in itertools.pairwise(at_least))
 
 
 def break_even_acceptance_length(
@@ -122,8 +123,9 @@ def steady_state(
     request is in its prompt step with probability f = 1/(S+1); step time is linear in the numbers
     of sequences, so its mean follows. Throughput = batch · output / ((S + 1) · mean step time);
     TPOT = S · (mean time of a step given that this request decodes) / (output − 1).
-    Exact (for look-up methods up to their share of the prompts' pass) while the prompts that meet in a step fit its token budget, nothing is preempted, and no
-    schedule changes the length; noise has mean one and changes nothing.
+    Exact (for look-up methods up to their share of the prompts' pass) while the prompts that meet
+    in a step fit its token budget, nothing is preempted, and no schedule changes the length;
+    noise has mean one and changes nothing.
     """
     rates = model.conditional_acceptance(length) if conditional is None else tuple(conditional)
     steps, context = decode_path(prompt_tokens, output_tokens, rates[:length])
@@ -164,14 +166,19 @@ def true_speedup(
     conditional: Sequence[float] | None = None,
 ) -> TrueSpeedup:
     """Baseline over speculative TPOT, speculative over baseline throughput; > 1 = it pays."""
-    shape = {"batch": batch, "prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
-    base = steady_state(model, **shape)
+    base = steady_state(
+        model, batch=batch, prompt_tokens=prompt_tokens, output_tokens=output_tokens
+    )
     speculative = steady_state(
-        model, **shape, length=length, method=method, conditional=conditional
+        model,
+        batch=batch,
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        length=length,
+        method=method,
+        conditional=conditional,
     )
-    tpot = (
-        base.tpot_s / speculative.tpot_s
-        if base.tpot_s is not None and speculative.tpot_s is not None
-        else None
-    )
+    tpot = None
+    if base.tpot_s is not None and speculative.tpot_s is not None:
+        tpot = base.tpot_s / speculative.tpot_s
     return TrueSpeedup(tpot, speculative.output_tok_per_s / base.output_tok_per_s)

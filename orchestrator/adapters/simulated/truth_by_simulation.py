@@ -96,9 +96,8 @@ def speedup_at_rate(
     metric: Metric = "speedup_tpot",
 ) -> float:
     """Ratio of the arms' means at the same arrivals; > 1 = speculation pays."""
-    load = {"requests": requests, "seed": seed}
     a = run_open(baseline, shape, rate_rps=rate_rps, requests=requests, seed=seed)
-    b = run_open(speculative, shape, rate_rps=rate_rps, **load)
+    b = run_open(speculative, shape, rate_rps=rate_rps, requests=requests, seed=seed)
     if metric == "speedup_tpot":
         return float(np.mean(a.tpot_s) / np.mean(b.tpot_s))
     return float(np.mean(a.e2e_s) / np.mean(b.e2e_s))

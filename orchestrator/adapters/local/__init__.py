@@ -1,0 +1,1 @@
+"""This host: what it is, how busy it is, and running without Ray."""

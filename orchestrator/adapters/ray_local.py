@@ -1,0 +1,103 @@
+"""Starting Ray and Serve on this machine, quietly and on loopback only."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ray
+from ray import serve
+
+OBJECT_STORE_BYTES = 128 * 1024**2
+"""Nothing large passes through Ray here: requests go over HTTP, records through files."""
+
+LOOPBACK = "127.0.0.1"
+
+LOCAL_VARIABLES: Mapping[str, str] = {
+    # Workers run at niceness 15 otherwise, and any other process starves an engine on CPU.
+    "RAY_worker_niceness": "0",
+    # `uv run` would upload the working folder to every worker.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_kill_child_processes_on_worker_exit_with_raylet_subreaper": "true",
+    # Idle workers started ahead cost seconds of CPU each while engines start.
+    "RAY_enable_worker_prestart": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@dataclass(frozen=True)
+class RayConnection:
+    """Whether this process is the one that must end Ray."""
+
+    started_here: bool
+    connected_here: bool
+
+    def close(self) -> None:
+        if self.connected_here and ray.is_initialized():
+            ray.shutdown()
+
+
+def ensure_ray(address: str | None = None) -> RayConnection:
+    """Connects to Ray: the connection there is, the cluster at `address`, or a new local one."""
+    if ray.is_initialized():
+        return RayConnection(started_here=False, connected_here=False)
+    for name, value in LOCAL_VARIABLES.items():
+        os.environ.setdefault(name, value)
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
+    if address is not None:
+        ray.init(address=address, namespace="orchestrator", **quiet)
+        return RayConnection(started_here=False, connected_here=True)
+    ray.init(
+        address="local",
+        namespace="orchestrator",
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        _node_ip_address=LOOPBACK,
+        **quiet,
+    )
+    return RayConnection(started_here=True, connected_here=True)
+
+
+@dataclass(frozen=True)
+class ServeAddress:
+    host: str
+    port: int
+    started_here: bool
+
+    @property
+    def url(self) -> str:
+        host = LOOPBACK if self.host in ("0.0.0.0", "::", "localhost") else self.host
+        return f"http://{host}:{self.port}"
+
+
+def ensure_serve(port: int = 0) -> ServeAddress:
+    """Starts Serve with its proxy on loopback, or joins the one that runs; port 0 = a free one."""
+    from ray.serve.context import _get_global_client
+
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    client = _get_global_client(raise_if_no_controller_running=False)
+    if client is not None:
+        options = client.http_config
+        return ServeAddress(options.host, options.port, started_here=False)
+    chosen = port or free_port()
+    serve.start(
+        proxy_location="HeadOnly",
+        http_options={"host": LOOPBACK, "port": chosen},
+        logging_config={"enable_access_log": False, "log_level": "WARNING"},
+    )
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    return ServeAddress(LOOPBACK, chosen, started_here=True)
+
+
+def free_port() -> int:
+    """A port that was free on loopback just now."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port

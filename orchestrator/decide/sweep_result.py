@@ -1,0 +1,84 @@
+"""A sweep as a whole: its trials, the A/A control beside them, and what may be called of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.analyse.boundaries import LookPlan
+from orchestrator.analyse.control import AAControl, aa_control
+from orchestrator.analyse.pairs import ratio_series
+from orchestrator.decide.multiplicity import best_candidate, corrected
+from orchestrator.decide.trial_result import TrialResult, read_trial, slo_bounds
+from orchestrator.decide.verdict import Decision
+from orchestrator.store import SweepFolder
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What the report, the table and MLflow are made of."""
+
+    manifest: Mapping[str, Any]
+    trials: tuple[TrialResult, ...]
+    """Comparisons, in the plan's order."""
+    controls: tuple[TrialResult, ...]
+    confirmations: tuple[TrialResult, ...]
+    decisions: Mapping[str, Decision]
+    """By trial id: the headline of every comparison, corrected over the cells of the sweep."""
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.manifest.get("simulated")) or any(t.simulated for t in self.trials)
+
+    @property
+    def every(self) -> tuple[TrialResult, ...]:
+        return (*self.controls, *self.trials, *self.confirmations)
+
+    @property
+    def best(self) -> TrialResult | None:
+        """The cell to confirm: the best lower end among those called faster."""
+        chosen = best_candidate(self.decisions)
+        return next((trial for trial in self.trials if trial.trial.id == chosen), None)
+
+    def decision(self, result: TrialResult) -> Decision:
+        """The decision to show: corrected for comparisons; the others stand alone."""
+        return self.decisions.get(result.trial.id, result.headline)
+
+    def control(self) -> AAControl | None:
+        """The A/A control's summary, or None while there is none."""
+        for result in self.controls:
+            protocol = result.trial.protocol
+            series = ratio_series(result.pairs, protocol.metric)
+            return aa_control(
+                series.log_ratios[: protocol.pairs_max],
+                LookPlan(protocol.confidence, protocol.pairs_min, protocol.pairs_max),
+                metric=protocol.metric,
+                margin=protocol.margin,
+            )
+        return None
+
+
+def read_sweep(folder: SweepFolder) -> SweepResult:
+    """Everything about a sweep, from its folder alone. Raises: StoreError."""
+    manifest = folder.manifest()
+    slo = slo_bounds(manifest["experiment"].get("slo") or {})
+    found = [read_trial(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
+    return sweep_result(manifest, found)
+
+
+def sweep_result(manifest: Mapping[str, Any], found: Sequence[TrialResult]) -> SweepResult:
+    comparisons = tuple(result for result in found if result.trial.kind == "comparison")
+    with_pairs = {result.trial.id: result.headline for result in comparisons if result.pairs}
+    confidence = comparisons[0].trial.protocol.confidence if comparisons else 0.95
+    return SweepResult(
+        manifest=manifest,
+        trials=comparisons,
+        controls=tuple(result for result in found if result.trial.kind == "aa_control"),
+        confirmations=tuple(result for result in found if result.trial.kind == "confirmation"),
+        decisions=corrected(with_pairs, confidence=confidence) if with_pairs else {},
+    )

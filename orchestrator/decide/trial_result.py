@@ -1,0 +1,162 @@
+"""What one trial amounts to: its pairs in numbers, and a decision for every speedup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from orchestrator.analyse.pairs import SPEEDUPS, Pair, pair_of
+from orchestrator.decide.verdict import Decision, decide_pairs, should_stop
+from orchestrator.measure.slo import SloBounds
+from orchestrator.plan.trial import Trial
+from orchestrator.records import ARMS, Arm, BlockRecord, EngineFacts, Outcome
+from orchestrator.run.trial import Judgement
+from orchestrator.store import TrialFolder
+
+SUMMED = ("drafts", "draft_tokens", "accepted_tokens", "input_tokens", "output_tokens")
+"""Counts add up over pairs; everything else is averaged."""
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """A trial with everything derived from its records. `outcome` is None while it runs."""
+
+    trial: Trial
+    outcome: Outcome | None
+    pairs: tuple[Pair, ...]
+    decisions: Mapping[str, Decision]
+    """By speedup name; every metric has one, the headline ends the trial."""
+    engines: Mapping[str, EngineFacts]
+    started_unix_s: float | None
+    ended_unix_s: float | None
+
+    @property
+    def headline(self) -> Decision:
+        return self.decisions[self.trial.protocol.metric]
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome is not None and self.outcome.status == "failed"
+
+    @property
+    def simulated(self) -> bool:
+        return any(pair.baseline.simulated or pair.speculative.simulated for pair in self.pairs)
+
+    @property
+    def valid_pairs(self) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.valid)
+
+    @cached_property
+    def figures(self) -> Mapping[Arm, Mapping[str, float]]:
+        """Per arm the block figures over valid pairs: counts summed, the rest averaged."""
+        return {arm: _combined([_of(pair, arm) for pair in self.valid_pairs]) for arm in ARMS}
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Formula: sum of accepted_tokens / sum of draft_tokens. Undefined: nothing drafted."""
+        return _over(self.figures["speculative"], "accepted_tokens", "draft_tokens")
+
+    @property
+    def acceptance_length(self) -> float | None:
+        """Formula: 1 + sum of accepted_tokens / sum of drafts. Undefined: no drafts."""
+        accepted = _over(self.figures["speculative"], "accepted_tokens", "drafts")
+        return None if accepted is None else 1 + accepted
+
+
+def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) -> TrialResult:
+    """Everything about `trial`, from its folder alone. Raises: StoreError for damaged records."""
+    blocks = folder.pairs()
+    pairs = tuple(_pair(trial, pair, slo) for pair in blocks)
+    times = [block for pair in blocks for block in pair]
+    return TrialResult(
+        trial=trial,
+        outcome=folder.outcome(),
+        pairs=pairs,
+        decisions={name: decide_pairs(pairs, trial.protocol, name) for name in SPEEDUPS},
+        engines=folder.engines(),
+        started_unix_s=min((block.started_unix_s for block in times), default=None),
+        ended_unix_s=max(
+            (block.started_unix_s + block.duration_s for block in times), default=None
+        ),
+    )
+
+
+class PairJudge:
+    """run.trial.Judge: the headline's decision after every pair. Picklable."""
+
+    def __init__(self, slo: SloBounds | None = None) -> None:
+        self._slo = slo
+        self._seen: dict[tuple[str, int], Pair] = {}
+
+    def __call__(
+        self, trial: Trial, blocks: Sequence[tuple[BlockRecord, BlockRecord]]
+    ) -> Judgement:
+        pairs = []
+        for baseline, speculative in blocks:
+            key = (trial.id, baseline.pair_index)
+            if key not in self._seen:
+                self._seen[key] = _pair(trial, (baseline, speculative), self._slo)
+            pairs.append(self._seen[key])
+        decision = decide_pairs(pairs, trial.protocol)
+        invalid = [pair.why_invalid() for pair in pairs if not pair.valid]
+        metrics = {"valid_pairs": float(sum(pair.valid for pair in pairs))}
+        for name, value in (
+            (decision.metric, decision.speedup),
+            (f"{decision.metric}_low", decision.low),
+            (f"{decision.metric}_high", decision.high),
+        ):
+            if value is not None:
+                metrics[name] = value
+        return Judgement(
+            metrics=metrics,
+            valid_pairs=decision.pairs,
+            stop=bool(pairs) and should_stop(decision, pairs_measured=len(pairs)),
+            why_invalid="; ".join(invalid[-1]) if invalid else None,
+        )
+
+
+def slo_bounds(slo: Mapping[str, float]) -> SloBounds:
+    """Per-request bounds of an `slo:` section.
+
+    A request meets `ttft_p99_s: 0.5` when its own ttft_s is at most 0.5; the statistic says what
+    share of requests has to. Of several bounds on one metric the strictest holds.
+    """
+    strictest: dict[str, float] = {}
+    for name, bound in slo.items():
+        metric = name.split("_")[0]
+        strictest[metric] = min(bound, strictest.get(metric, bound))
+    return SloBounds(
+        ttft_s=strictest.get("ttft"), tpot_s=strictest.get("tpot"), e2e_s=strictest.get("e2e")
+    )
+
+
+def _pair(trial: Trial, blocks: tuple[BlockRecord, BlockRecord], slo: SloBounds | None) -> Pair:
+    return pair_of(*blocks, slo=slo, fixed_length=trial.cell.workload.fixed_length)
+
+
+def _of(pair: Pair, arm: Arm) -> dict[str, float]:
+    return (pair.baseline if arm == "baseline" else pair.speculative).as_metrics()
+
+
+def _combined(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """A figure counts where every block defines it; a maximum stays one."""
+    if not blocks:
+        return {}
+    names = [name for name in blocks[0] if all(name in block for block in blocks)]
+    combined = {}
+    for name in names:
+        values = [block[name] for block in blocks]
+        if name in SUMMED or name.startswith("requests_"):
+            combined[name] = sum(values)
+        elif name.endswith("_max"):
+            combined[name] = max(values)
+        else:
+            combined[name] = sum(values) / len(values)
+    return combined
+
+
+def _over(figures: Mapping[str, float], above: str, below: str) -> float | None:
+    if above not in figures or not figures.get(below):
+        return None
+    return figures[above] / figures[below]

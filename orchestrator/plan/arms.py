@@ -1,0 +1,147 @@
+"""The deployments of an experiment: the baseline, and one for each way to speculate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestrator.plan.deployment import Deployment, Speculation
+from orchestrator.plan.facts import ClusterFacts, PromptSetFacts
+from orchestrator.plan.plan import Notice
+from orchestrator.spec.experiment import Experiment
+
+ATTACHED = "attached"
+"""Engine key of a server that already runs; its value is the address."""
+
+_CPU_BATCHED_TOKENS = 2048
+"""vLLM's own default for `max_num_batched_tokens` when it serves on a CPU."""
+
+
+def speculations(experiment: Experiment) -> Iterator[Speculation]:
+    """Every point of every entry, in the order of the file; the same point may come twice."""
+    for entry in experiment.sweep.speculation:
+        for point in entry.points():
+            own = {
+                name: value
+                for name, value in point.items()
+                if name not in ("draft", "speculation_length") and value is not None
+            }
+            yield Speculation(
+                method=entry.method,
+                speculation_length=point["speculation_length"],
+                draft=point["draft"],
+                options={**entry.options, **own},
+            )
+
+
+def on_cpu(experiment: Experiment, cluster: ClusterFacts) -> bool:
+    """True only when it is known that no GPU is used."""
+    asked = experiment.placement.gpus_per_replica
+    return asked == 0 or (asked is None and cluster.gpus == 0)
+
+
+def gpus_per_replica(experiment: Experiment, cluster: ClusterFacts) -> float | None:
+    """What one arm takes. None when neither the file nor the cluster says."""
+    if experiment.placement.gpus_per_replica is not None:
+        return experiment.placement.gpus_per_replica
+    if cluster.gpus == 0:
+        return 0.0
+    if cluster.gpus is None and "tensor_parallel_size" not in experiment.engine:
+        return None
+    return float(engine_parallelism(experiment.engine))
+
+
+def engine_parallelism(engine: Mapping[str, Any]) -> int:
+    """Devices that one engine spreads over."""
+    return int(engine.get("tensor_parallel_size", 1)) * int(engine.get("pipeline_parallel_size", 1))
+
+
+def engine_arguments(
+    experiment: Experiment,
+    *,
+    most_in_flight: int,
+    prompt_sets: Mapping[str, PromptSetFacts],
+    cluster: ClusterFacts,
+) -> tuple[dict[str, Any], list[Notice]]:
+    """Both arms' engine arguments: the file's, and what follows from the sweep.
+
+    `max_num_seqs` is the most requests in flight unless the file sets it, so that one engine serves
+    every batch size. On a CPU, `max_num_batched_tokens` is made large enough that no prefill is
+    split when requests carry seeds (see `_unsplit_prefill`).
+    """
+    engine = dict(experiment.engine)
+    engine.setdefault("max_num_seqs", most_in_flight)
+    notices: list[Notice] = []
+    seeded = experiment.sampling.seeded and max(experiment.sweep.temperature) > 0
+    if seeded and on_cpu(experiment, cluster) and not experiment.simulated:
+        notices += _unsplit_prefill(engine, most_in_flight, prompt_sets)
+    return engine, notices
+
+
+def _unsplit_prefill(
+    engine: dict[str, Any], most_in_flight: int, prompt_sets: Mapping[str, PromptSetFacts]
+) -> list[Notice]:
+    """On a CPU a seeded request whose prefill is split over steps ends the engine.
+
+    Formula: tokens needed = requests that arrive together x longest prompt, in steps of 256, and at
+    least vLLM's default.
+    Source: vLLM 0.32, gpu_model_runner `_bookkeeping_sync`: "CPU Generator does not use offset".
+    """
+    if engine.get("enable_chunked_prefill") is False:
+        return []
+    lengths = [facts.longest_tokens for facts in prompt_sets.values()]
+    longest = engine.get("max_model_len")
+    if all(length is not None for length in lengths):
+        counted = max((length or 0) for length in lengths) + 64  # room for the chat template
+        longest = min(counted, longest) if longest else counted
+    rule = "seeded_chunked_prefill"
+    danger = (
+        "at temperature > 0 with seeds, an engine on CPU ends when a prefill is split over steps"
+    )
+    if longest is None:
+        hint = (
+            "set engine.max_model_len or engine.max_num_batched_tokens, or sampling.seeded: false"
+        )
+        return [Notice("warning", rule, f"{danger}, and the prompts' lengths are not known", hint)]
+    together = min(most_in_flight, engine["max_num_seqs"])
+    needed = max(_CPU_BATCHED_TOKENS, -(-together * longest // 256) * 256)
+    given = engine.get("max_num_batched_tokens")
+    if given is None:
+        engine["max_num_batched_tokens"] = needed
+        text = f"{danger}: max_num_batched_tokens is set to {needed} for both arms"
+        return [Notice("note", rule, text)]
+    if given >= needed:
+        return []
+    text = f"{danger}: max_num_batched_tokens is {given}, and {together} prompts need {needed}"
+    hint = f"set engine.max_num_batched_tokens: {needed}, or leave it out"
+    return [Notice("warning", rule, text, hint)]
+
+
+def baseline(experiment: Experiment, engine: Mapping[str, Any]) -> Deployment:
+    if experiment.attach is not None:
+        return _attached(experiment, experiment.attach.baseline, None)
+    return Deployment(target=str(experiment.target), engine=engine)
+
+
+def speculative(
+    experiment: Experiment, engine: Mapping[str, Any], speculation: Speculation
+) -> Deployment:
+    if experiment.attach is not None:
+        return _attached(experiment, experiment.attach.speculative, speculation)
+    return Deployment(target=str(experiment.target), engine=engine, speculation=speculation)
+
+
+def relaunched(deployment: Deployment) -> Deployment:
+    """A second process of the same configuration, for the A/A control."""
+    return Deployment(
+        target=deployment.target,
+        engine=deployment.engine,
+        speculation=deployment.speculation,
+        replica_of=deployment.key,
+    )
+
+
+def _attached(experiment: Experiment, address: str, speculation: Speculation | None) -> Deployment:
+    attach = experiment.attach
+    model = (attach.model if attach else None) or experiment.target or ATTACHED
+    return Deployment(target=model, engine={ATTACHED: address}, speculation=speculation)

@@ -1,0 +1,75 @@
+"""One line of a result table: a cell, its speedup with interval, its acceptance, its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.decide.trial_result import TrialResult
+from orchestrator.decide.verdict import Decision, Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """Texts ready to show; `trial_id` leads to the records."""
+
+    trial_id: str
+    cell: str
+    method: str
+    speculation_length: str
+    workload: str
+    load: str
+    temperature: str
+    speedup: str
+    acceptance_length: str
+    pairs: str
+    verdict: str
+    kind: str
+
+
+def rows(result: SweepResult) -> list[Row]:
+    """Controls first, then comparisons in the plan's order, then the confirmation."""
+    return [row(trial, result.decision(trial)) for trial in result.every]
+
+
+def row(result: TrialResult, decision: Decision) -> Row:
+    cell = result.trial.cell
+    method = "baseline again (A/A)" if result.trial.kind == "aa_control" else cell.method
+    if cell.draft:
+        method += f" ({cell.draft})"
+    length = result.acceptance_length
+    valid = len(result.valid_pairs)
+    return Row(
+        trial_id=result.trial.id,
+        cell=cell.label(),
+        method=method + (" confirmed" if result.trial.kind == "confirmation" else ""),
+        speculation_length=str(cell.speculation_length or "–"),
+        workload=cell.workload.name,
+        load=cell.load.label(),
+        temperature=f"{cell.sampling.temperature:g}",
+        speedup=speedup_text(decision),
+        acceptance_length="–" if length is None else f"{length:.2f}",
+        pairs=f"{valid}" if valid == len(result.pairs) else f"{valid} of {len(result.pairs)}",
+        verdict=verdict_text(result, decision),
+        kind=result.trial.kind,
+    )
+
+
+def speedup_text(decision: Decision) -> str:
+    """`1.21x [1.05, 1.39]`; `–` where there is none."""
+    if decision.speedup is None:
+        return "–"
+    if decision.low is None or decision.high is None:
+        return f"{decision.speedup:.2f}x"
+    return f"{decision.speedup:.2f}x [{decision.low:.2f}, {decision.high:.2f}]"
+
+
+def verdict_text(result: TrialResult, decision: Decision) -> str:
+    """The verdict, or how the trial failed; never a verdict without valid pairs."""
+    if result.outcome is None:
+        return "not run yet" if not result.pairs else "not finished"
+    if result.failed:
+        return f"failed: {result.outcome.failure}"
+    if decision.verdict is Verdict.CANNOT_TELL and decision.further_pairs:
+        return f"{decision.verdict} (about {decision.further_pairs} more pairs would)"
+    return str(decision.verdict)

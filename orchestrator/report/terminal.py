@@ -1,0 +1,57 @@
+"""The table at the end of a sweep."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.row import Row, rows
+from orchestrator.report.words import control_sentence, preconditions
+
+_COLOUR = {"faster": "green", "slower": "red", "no practical difference": "cyan"}
+
+
+def result_table(result: SweepResult) -> RenderableType:
+    """Every cell with its speedup, acceptance length and verdict; the control's meaning below."""
+    table = Table(title=_title(result), title_justify="left", box=None, pad_edge=False)
+    table.add_column("method")
+    table.add_column("K", justify="right")
+    table.add_column("workload")
+    table.add_column("load")
+    table.add_column("T", justify="right")
+    table.add_column(f"{_metric(result)} [interval]", justify="right", no_wrap=True)
+    table.add_column("AL", justify="right")
+    table.add_column("pairs", justify="right")
+    table.add_column("verdict")
+    for row in rows(result):
+        table.add_row(
+            row.method,
+            row.speculation_length,
+            row.workload,
+            row.load,
+            row.temperature,
+            row.speedup,
+            row.acceptance_length,
+            row.pairs,
+            Text(row.verdict, style=_style(row)),
+        )
+    below = [control_sentence(result), preconditions(result)]
+    return Group(table, *(Text(sentence) for sentence in below if sentence))
+
+
+def _title(result: SweepResult) -> str:
+    return f"{result.name}" + (" (SIMULATED, not measured)" if result.simulated else "")
+
+
+def _metric(result: SweepResult) -> str:
+    for trial in result.every:
+        return trial.trial.protocol.metric
+    return "speedup"
+
+
+def _style(row: Row) -> str:
+    if row.verdict.startswith("failed"):
+        return "bold red"
+    return _COLOUR.get(row.verdict, "yellow" if row.verdict.startswith("cannot tell") else "")

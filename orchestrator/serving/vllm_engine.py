@@ -1,0 +1,131 @@
+"""Starting vLLM inside a replica. Importing this module imports vLLM: import it late."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import vllm
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.entrypoints.launchers.api_server.app_state import init_app_state
+from vllm.entrypoints.launchers.app import build_app
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+from vllm.v1.engine import utils as engine_processes
+from vllm.v1.engine.async_llm import AsyncLLM
+
+from orchestrator.serving.engine_arguments import FRONTEND, check_engine_arguments
+from orchestrator.serving.served_engine import ServedEngine
+from orchestrator.serving.template import TemplateContext
+
+logger = logging.getLogger(__name__)
+
+
+async def start(
+    served: ServedEngine,
+    *,
+    target_path: str,
+    draft_path: str | None,
+    template_address: str | None,
+    log_path: Path | None,
+) -> tuple[Any, AsyncLLM]:
+    """Starts the engine and builds vLLM's app around it.
+
+    Raises: BadEngineArgument, and whatever vLLM raises.
+    """
+    arguments = engine_arguments(served, target_path, draft_path, template_address is not None)
+    with processes_from(template_address, log_path):
+        engine = AsyncLLM.from_engine_args(arguments)
+    try:
+        tasks = await engine.get_supported_tasks()
+        options = front_end_options(arguments, served)
+        app = build_app(options, tasks, engine.model_config)
+        await init_app_state(engine, app.state, options, tasks)
+    except BaseException:
+        engine.shutdown()
+        raise
+    return app, engine
+
+
+def engine_arguments(
+    served: ServedEngine, target_path: str, draft_path: str | None, in_one_process: bool
+) -> AsyncEngineArgs:
+    """vLLM's engine arguments; names are checked first, so that a misspelt one says so."""
+    known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
+    check_engine_arguments(served.engine, known, os.environ)
+    given = {name: value for name, value in served.engine.items() if name not in FRONTEND}
+    if in_one_process:
+        given["distributed_executor_backend"] = "uni"
+    speculative_config = served.speculative_config()
+    if speculative_config is not None and draft_path is not None:
+        speculative_config["model"] = draft_path
+    return AsyncEngineArgs(
+        model=target_path,
+        served_model_name=[served.model_name],
+        speculative_config=speculative_config,
+        **given,
+    )
+
+
+def front_end_options(arguments: AsyncEngineArgs, served: ServedEngine) -> Namespace:
+    """The namespace that vLLM's `build_app` reads: its defaults, our engine arguments over them."""
+    options: Namespace = make_arg_parser(FlexibleArgumentParser()).parse_args([])
+    for field in dataclasses.fields(arguments):
+        setattr(options, field.name, getattr(arguments, field.name))
+    for name in FRONTEND:
+        if name in served.engine:
+            setattr(options, name, served.engine[name])
+    options.served_model_name = [served.model_name]
+    return options
+
+
+@contextlib.contextmanager
+def processes_from(template_address: str | None, log_path: Path | None) -> Iterator[None]:
+    """Makes vLLM take its engine process from the template while this context lasts."""
+    if template_address is None or not hasattr(engine_processes, "get_mp_context"):
+        yield
+        return
+    original = engine_processes.get_mp_context
+    context = TemplateContext(template_address, log_path)
+    engine_processes.get_mp_context = lambda: context
+    try:
+        yield
+    finally:
+        engine_processes.get_mp_context = original
+
+
+def engine_pids(engine: Any) -> tuple[int, ...]:
+    """Processes of the engine besides this one."""
+    if engine is None:
+        return ()
+    import psutil
+
+    manager = engine.engine_core.resources.engine_manager
+    own = [process.pid for process in getattr(manager, "processes", ()) if process.pid]
+    found = dict.fromkeys(own)
+    for pid in own:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.update(
+                dict.fromkeys(child.pid for child in psutil.Process(pid).children(recursive=True))
+            )
+    return tuple(found)
+
+
+def facts(engine: Any) -> dict[str, Any]:
+    """What the engine says of itself; None where it does not say."""
+    cache = engine.vllm_config.cache_config
+    blocks, size = cache.num_gpu_blocks, cache.block_size
+    return {
+        "engine": "vllm",
+        "engine_version": vllm.__version__,
+        "kv_capacity_tokens": blocks * size if blocks and size else None,
+        "max_model_len": engine.model_config.max_model_len,
+        "dtype": str(engine.model_config.dtype).removeprefix("torch."),
+        "max_num_seqs": engine.vllm_config.scheduler_config.max_num_seqs,
+    }

@@ -1,0 +1,208 @@
+"""The story of a sweep, on one page. Knows ports only.
+
+what has not ended yet is run  ->  the best cell is confirmed on prompts not used before
+->  everything is derived from the records  ->  tracked  ->  reported
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orchestrator.decide.sweep_result import SweepResult, read_sweep
+from orchestrator.decide.trial_result import read_trial, slo_bounds
+from orchestrator.errors import TrackingUnavailable
+from orchestrator.plan.plan import Plan
+from orchestrator.plan.trial import Trial
+from orchestrator.ports import Executor, Job, OnProgress, Progress, Tracker
+from orchestrator.records import Outcome
+from orchestrator.report.tracked import tracked_run, tracked_sweep, tracked_totals
+from orchestrator.report.written import write_report
+from orchestrator.store import SweepFolder
+
+OpenTracker = Callable[[], Tracker]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep: what to run, where it is kept, and the ports it runs through."""
+
+    plan: Plan
+    jobs: Sequence[Job]
+    """The plan's trials with what they send, in order."""
+    confirmation: Callable[[Trial], Job | str]
+    """A trial like the given one on prompts not used before; or why there can be none."""
+    folder: SweepFolder
+    manifest: Mapping[str, object]
+    executor: Executor
+    open_tracker: OpenTracker
+    on_progress: OnProgress
+    retry_failed: bool = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a sweep ended."""
+
+    result: SweepResult
+    report: Path
+    tracking: str | None
+    """Where to look at it; None when tracking was not available."""
+    notes: tuple[str, ...] = field(default=())
+
+
+def run_sweep(sweep: Sweep) -> Finished:
+    """Run what has not ended, and report on everything. Running it again only reports.
+
+    Raises: StoreError; whatever the executor raises when it cannot run at all.
+    """
+    with sweep.folder.locked():
+        began = time.time()
+        _begin(sweep)
+        tracking = _Tracking(sweep)
+        todo = set(sweep.folder.unfinished([job.trial for job in sweep.jobs],
+                                           retry_failed=sweep.retry_failed))  # fmt: skip
+        on_progress = _tracked(sweep.on_progress, tracking)
+        sweep.executor.run([job for job in sweep.jobs if job.trial in todo], on_progress)
+        notes = _confirm_best(sweep, on_progress)
+        result = read_sweep(sweep.folder)
+        report = write_report(result, sweep.folder.path)
+        tracking.finish(result, report, began)
+        return Finished(result, report, tracking.location, (*notes, *tracking.notes))
+
+
+def _begin(sweep: Sweep) -> None:
+    """Record what is asked. What an earlier run of the same sweep recorded about itself stays."""
+    known: dict[str, object] = {}
+    confirmations: tuple[Trial, ...] = ()
+    if (sweep.folder.path / "sweep.json").exists():
+        earlier = sweep.folder.manifest()
+        known = {name: earlier[name] for name in ("sweep_id", "created_unix_s") if name in earlier}
+        asked = {job.trial.pair.key for job in sweep.jobs}
+        confirmations = tuple(
+            trial
+            for trial in sweep.folder.trials()
+            if trial.kind == "confirmation" and trial.pair.key in asked
+        )
+    sweep.folder.begin({**sweep.manifest, **known})
+    sweep.folder.save_trials([*(job.trial for job in sweep.jobs), *confirmations])
+
+
+def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
+    """Choosing the best of many flatters it; so it is measured once more, on fresh prompts."""
+    best = read_sweep(sweep.folder).best
+    if best is None:
+        return ()
+    job = sweep.confirmation(best.trial)
+    if isinstance(job, str):
+        return (f"the best cell was not confirmed: {job}",)
+    known = sweep.folder.trials()
+    if job.trial.id not in {trial.id for trial in known}:
+        kept = [trial for trial in known if trial.kind != "confirmation"]
+        sweep.folder.save_trials([*kept, job.trial])
+    if sweep.folder.unfinished([job.trial], retry_failed=sweep.retry_failed):
+        on_progress(Progress("confirming", trial=job.trial))
+        sweep.executor.run([job], on_progress)
+    return ()
+
+
+def confirmation_of(trial: Trial) -> Trial:
+    """The same cell, again."""
+    return replace(trial, kind="confirmation")
+
+
+def _tracked(on_progress: OnProgress, tracking: _Tracking) -> OnProgress:
+    def forward(event: Progress) -> None:
+        if event.kind == "trial_ended" and event.trial is not None:
+            tracking.log(event.trial, event.outcome)
+        on_progress(event)
+
+    return forward
+
+
+class _Tracking:
+    """Logs trials as they end; when tracking fails, the sweep goes on and says so once."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self._slo = slo_bounds(_experiment(sweep).get("slo") or {})
+        self._tracker: Tracker | None = None
+        self._logged: set[str] = set()
+        self.notes: list[str] = []
+        self.location: str | None = None
+        self._attempt(self._open)
+
+    def _open(self) -> None:
+        tracker = self._sweep.open_tracker()
+        tracker.open_sweep(tracked_sweep(self._sweep.folder.manifest()))
+        self._tracker, self.location = tracker, tracker.location()
+
+    def log(self, trial: Trial, outcome: Outcome | None) -> None:
+        self._attempt(lambda: self._log(trial))
+
+    def _log(self, trial: Trial) -> None:
+        if self._tracker is None:
+            return
+        folder = self._sweep.folder.trial(trial.id)
+        result = read_trial(trial, folder, self._slo)
+        manifest = self._sweep.folder.manifest()
+        self._tracker.log_run(tracked_run(result, result.headline, folder, manifest))
+        self._logged.add(trial.id)
+
+    def finish(self, result: SweepResult, report: Path, began: float) -> None:
+        """Log the corrected verdicts and the report on the parent run."""
+
+        def close() -> None:
+            if self._tracker is None:
+                return
+            for trial in result.every:
+                changed = result.decision(trial).verdict != trial.headline.verdict
+                if changed and trial.trial.id in self._logged:
+                    folder = self._sweep.folder.trial(trial.trial.id)
+                    decision = result.decision(trial)
+                    self._tracker.log_run(tracked_run(trial, decision, folder, result.manifest))
+            totals = tracked_totals(result)
+            self._tracker.close_sweep(
+                metrics={**totals.metrics, "sweep_wall_s": time.time() - began},
+                tags=totals.tags,
+                artifacts={report.name: report, "sweep.json": report.parent / "sweep.json"},
+                status="FINISHED",
+            )
+
+        self._attempt(close)
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except TrackingUnavailable as error:
+            self._tracker, self.location = None, None
+            name = self._sweep.folder.path.name
+            self.notes.append(str(error).replace("track SWEEP", f"track {name}"))
+            self._sweep.on_progress(Progress("tracking_unavailable", text=self.notes[-1]))
+
+
+def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
+    """Rebuild a sweep's runs from its records alone. Raises: TrackingUnavailable, StoreError."""
+    result = read_sweep(folder)
+    tracker.open_sweep(tracked_sweep(result.manifest))
+    for trial in result.every:
+        if trial.outcome is not None:
+            own = folder.trial(trial.trial.id)
+            tracker.log_run(tracked_run(trial, result.decision(trial), own, result.manifest))
+    report = write_report(result, folder.path)
+    totals = tracked_totals(result)
+    tracker.close_sweep(
+        metrics=totals.metrics,
+        tags=totals.tags,
+        artifacts={report.name: report, "sweep.json": folder.path / "sweep.json"},
+        status="FINISHED",
+    )
+    return result
+
+
+def _experiment(sweep: Sweep) -> Mapping[str, dict[str, float]]:
+    experiment = sweep.manifest["experiment"]
+    assert isinstance(experiment, Mapping)
+    return experiment
