@@ -62,10 +62,12 @@ def run_sweep(sweep: Sweep) -> Finished:
         began = time.time()
         _begin(sweep)
         tracking = _Tracking(sweep)
-        todo = set(sweep.folder.unfinished([job.trial for job in sweep.jobs],
-                                           retry_failed=sweep.retry_failed))  # fmt: skip
+        unfinished = sweep.folder.unfinished(
+            [job.trial for job in sweep.jobs], retry_failed=sweep.retry_failed
+        )
+        todo = {trial.id for trial in unfinished}
         on_progress = _tracked(sweep.on_progress, tracking)
-        sweep.executor.run([job for job in sweep.jobs if job.trial in todo], on_progress)
+        sweep.executor.run([job for job in sweep.jobs if job.trial.id in todo], on_progress)
         notes = _confirm_best(sweep, on_progress)
         result = read_sweep(sweep.folder)
         report = write_report(result, sweep.folder.path)

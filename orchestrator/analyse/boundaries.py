@@ -17,7 +17,6 @@ from scipy.special import stdtr, stdtrit
 
 from orchestrator.analyse.autocorrelation import FloatArray
 
-
 LONGEST = 64
 """Pairs of the longest tabulated plan."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,8 +20,8 @@ from orchestrator.records import RequestError, RequestRecord
 CONFIDENCE = 0.95
 """One-sided, of each of the two growths; both must be there, so a false alarm is rarer."""
 TOLERATED_SHORTFALL = 0.05
-"""METRICS' bound seen from the other side: a rung that achieves 0.95 of what is offered keeps up."""
-TURNED_AWAY_STATUS = frozenset({408, 429, 500, 502, 503, 504, 529})
+"""The knee's bound seen from the other side: who achieves 0.95 of what is offered keeps up."""
+TURNED_AWAY_STATUS = frozenset({408, 429, 503, 504, 529})
 TURNED_AWAY_ERRORS = frozenset(
     {RequestError.CONNECT_TIMEOUT, RequestError.FIRST_TOKEN_TIMEOUT, RequestError.TOTAL_TIMEOUT}
 )
@@ -183,8 +182,3 @@ def at_least(count: int, of: int, confidence: float) -> float:
 
 def _all(blocks: Iterable[Sequence[RequestRecord]]) -> Iterable[RequestRecord]:
     return (request for block in blocks for request in block)
-
-
-def looks_until(first: int, factor: float, looks: int) -> tuple[int, ...]:
-    """Numbers of requests at which a monitor looks: geometric, so that few looks go a long way."""
-    return tuple(math.ceil(first * factor**i) for i in range(looks))

@@ -11,6 +11,8 @@ from scipy.special import stdtr
 
 SIGNIFICANT = 0.01
 """Level at which an order effect or a drift is reported as present."""
+HOLD = 0.05
+"""Level at which a drift keeps a trial from stopping early: a needless wait costs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,9 @@ class Trend:
     """Change of the log ratio from the first pair to the last."""
 
     @property
-    def drifts(self) -> bool:
-        return self.drift is not None and self.drift.present
+    def may_drift(self) -> bool:
+        """Whether the pairs so far had better not speak for those to come."""
+        return self.drift is not None and self.drift.p_value < HOLD
 
 
 def trend_of(log_ratios: Sequence[float], baseline_first: Sequence[bool]) -> Trend:

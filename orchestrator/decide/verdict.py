@@ -120,12 +120,12 @@ def decide_pairs(pairs: Iterable[Pair], protocol: Protocol, metric: str | None =
 def should_stop(decision: Decision, *, pairs_measured: int) -> bool:
     """Whether the trial has its answer, or no look left.
 
-    A verdict ends a trial, unless the ratio drifts: then it is measured to its end, since the
-    pairs so far do not speak for those to come. `pairs_measured` counts invalid pairs too.
+    A verdict ends a trial, unless the ratio itself seems to drift: then it is measured on, since
+    the pairs so far may not speak for those to come. `pairs_measured` counts invalid pairs too.
     """
     if pairs_measured >= decision.plan.pairs_max:
         return True
-    return decision.verdict is not Verdict.CANNOT_TELL and not decision.trend.drifts
+    return decision.verdict is not Verdict.CANNOT_TELL and not decision.trend.may_drift
 
 
 def _notes(

@@ -133,9 +133,9 @@ def _summary(result: TrialResult, decision: Decision) -> dict[str, float]:
     if result.outcome is not None:
         values["trial_wall_s"] = result.outcome.wall_s
         values["trial_measured_s"] = result.outcome.measured_s
-    for arm, facts in result.engines.items():
-        values[f"{arm}/start_s"] = facts.start_s
-        values[f"{arm}/kv_capacity_tokens"] = facts.kv_capacity_tokens
+    for name, facts in result.engines.items():
+        values[f"{name}/start_s"] = facts.start_s
+        values[f"{name}/kv_capacity_tokens"] = facts.kv_capacity_tokens
     return {name: float(value) for name, value in values.items() if value is not None}
 
 

@@ -22,7 +22,7 @@ def control_sentence(result: SweepResult) -> str:
     if control.trustworthy:
         return f"A/A control: a baseline against itself, relaunched, gives {span}."
     return (
-        f"A/A control FAILED: a baseline against itself, relaunched, gives {span}, which is outside "
+        f"A/A control FAILED: a baseline against itself, relaunched, gives {span}, outside "
         "the margin. Something other than speculation differs between the arms: do not use these "
         "verdicts before it is found."
     )

@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.errors import StoreError
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, rename it to `path`.
 
     Raises: StoreError when the disk is full, read-only or the folder may not be written to.

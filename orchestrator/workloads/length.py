@@ -16,6 +16,8 @@ from orchestrator.workloads.cut import cut_to_tokens
 from orchestrator.workloads.prompt_set import CountTokens, PromptSet, with_token_counts
 
 SEPARATOR = "\n\n"
+MIXED = "mixed"
+"""Category of a prompt that was joined across categories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def _cut(prompt: Prompt, length: InputLength, count_tokens: CountTokens) -> Prom
 
 def cut_prompt(prompt: Prompt, tokens: int, count_tokens: CountTokens) -> Prompt:
     """The prompt with its first turn cut; the recorded answers go, they answered the whole."""
-    text, count = cut_to_tokens(prompt.turns[0], tokens, count_tokens)
+    text, count = cut_to_tokens(prompt.turns[0], tokens, count_tokens, length=prompt.tokens)
     if text == prompt.turns[0]:
         return replace(prompt, tokens=count)
     return replace(prompt, turns=(text, *prompt.turns[1:]), reference=None, tokens=count)
@@ -144,23 +146,36 @@ def cut_prompt(prompt: Prompt, tokens: int, count_tokens: CountTokens) -> Prompt
 def _joined(
     prompts: Sequence[Prompt], length: InputLength, count_tokens: CountTokens
 ) -> list[Prompt]:
-    """Groups of successive prompts of one category; what is left of a category goes."""
+    """Groups of successive prompts of one category, then of what the categories had left."""
     by_category: dict[str, list[Prompt]] = {}
     for prompt in prompts:
         by_category.setdefault(prompt.category, []).append(prompt)
     made: list[Prompt] = []
+    over: list[Prompt] = []
     for members in by_category.values():
-        group: list[Prompt] = []
-        for prompt in members:
-            group.append(prompt)
-            # Tokens of the parts come close to those of the whole, and are known already.
-            if sum(part.tokens or 0 for part in group) < length.reach:
-                continue
-            joined = join_prompts(group, count_tokens)
-            if joined.tokens is not None and joined.tokens >= length.reach:
-                made.append(_cut(joined, length, count_tokens))
-                group = []
-    return made
+        joined, left = _grouped(members, length, count_tokens)
+        made += joined
+        over += left
+    across, _ = _grouped(over, length, count_tokens)
+    return made + across
+
+
+def _grouped(
+    prompts: Sequence[Prompt], length: InputLength, count_tokens: CountTokens
+) -> tuple[list[Prompt], list[Prompt]]:
+    """Prompts joined in order, and those at the end that did not reach the length."""
+    made: list[Prompt] = []
+    group: list[Prompt] = []
+    for prompt in prompts:
+        group.append(prompt)
+        # Tokens of the parts come close to those of the whole, and are known already.
+        if sum(part.tokens or 0 for part in group) < length.reach:
+            continue
+        joined = join_prompts(group, count_tokens)
+        if joined.tokens is not None and joined.tokens >= length.reach:
+            made.append(_cut(joined, length, count_tokens))
+            group = []
+    return made, group
 
 
 def join_prompts(group: Sequence[Prompt], count_tokens: CountTokens) -> Prompt:
@@ -169,10 +184,11 @@ def join_prompts(group: Sequence[Prompt], count_tokens: CountTokens) -> Prompt:
     if len(group) == 1:
         return first
     text = SEPARATOR.join(prompt.turns[0] for prompt in group)
+    categories = {prompt.category for prompt in group}
     systems = {prompt.system for prompt in group}
     return Prompt(
         id=f"{first.id}+{len(group) - 1}",
-        category=first.category,
+        category=first.category if len(categories) == 1 else MIXED,
         turns=(text,),
         system=first.system if len(systems) == 1 else None,
         tokens=int(count_tokens([text])[0]),

@@ -73,8 +73,8 @@ def test_an_alias_bomb_is_refused_without_being_written_out() -> None:
 
 
 def test_deep_nesting_is_a_fault() -> None:
-    (fault,) = parse("[" * 100_000, "f").faults
-    assert fault.rule == "is nested too deeply" or "is not YAML" in fault.rule
+    (fault,) = parse("[" * 500, "f").faults
+    assert fault.rule == "is nested too deeply"
 
 
 def test_a_file_above_the_limit_is_refused() -> None:

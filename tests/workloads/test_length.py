@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,15 +73,30 @@ def test_join_with_only_a_maximum_joins_up_to_it() -> None:
     assert tokens(found) == [12, 12]
 
 
-def test_join_stays_inside_a_category() -> None:
+def test_join_takes_one_category_at_a_time_and_then_what_they_have_left() -> None:
     mixed = PromptSet.of(
-        "set", "here", [Prompt(f"p{i}", "ab"[i % 2], (words(5),)) for i in range(4)]
+        "set", "here", [Prompt(f"p{i}", "ab"[i % 2], (words(5),)) for i in range(6)]
     )
     found = control_length(mixed, InputLength(min=10, max=10, by="join"), count_words)
     assert [(prompt.id, prompt.category) for prompt in found.prompts] == [
         ("p0+1", "a"),
         ("p1+1", "b"),
+        ("p4+1", "mixed"),
     ]
+
+
+def test_cutting_a_long_text_counts_few_and_short_parts() -> None:
+    counted: list[int] = []
+
+    def count(texts: Sequence[str]) -> list[int]:
+        counted.extend(len(text.split()) for text in texts)
+        return count_quads(texts)
+
+    text = " ".join("harbour lights at the quay"[: 7 + i % 19] for i in range(2000))
+    cut, length = cut_to_tokens(text, 500, count)
+    assert 492 <= length <= 500
+    assert len(counted) <= 10
+    assert sum(counted[1:]) <= 10 * len(cut.split()) * 1.5
 
 
 def test_treatments_are_remembered_in_order() -> None:

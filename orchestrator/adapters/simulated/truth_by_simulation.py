@@ -77,8 +77,12 @@ def run_open(
     requests: int,
     seed: int = 0,
 ) -> LoadResult:
-    """Poisson arrivals at `rate_rps`; the same seed gives the same arrivals to any engine."""
-    gaps = np.random.default_rng(seed).exponential(1.0, requests) / rate_rps
+    """Poisson arrivals at `rate_rps`; the same seed gives the same arrivals to any engine.
+
+    The gaps are scaled to have exactly the mean 1/rate: what is offered is then what is named.
+    """
+    gaps = np.random.default_rng(seed).exponential(1.0, requests)
+    gaps *= 1 / (rate_rps * gaps.mean())
     jobs = [_job(i, shape) for i in range(requests)]
     engine = SimulatedEngine(configuration, seeded(configuration, f"truth {seed}"))
     drive(engine, zip(np.cumsum(gaps).tolist(), jobs, strict=True))

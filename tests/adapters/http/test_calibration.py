@@ -81,6 +81,7 @@ def test_the_table_warns_of_errors_and_of_a_capacity_that_is_only_a_bound() -> N
     assert "not measured" in unknown
 
 
+@pytest.mark.slow
 def test_a_real_calibration_is_complete() -> None:
     told: list[str] = []
     calibration = calibrate(2.0, told.append)

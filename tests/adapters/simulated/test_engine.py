@@ -177,6 +177,20 @@ def test_slow_noise_stays_for_about_its_correlation_time() -> None:
     assert lag_20 == pytest.approx(np.exp(-1), abs=0.12)
 
 
+def test_the_tight_loop_and_single_steps_are_one_and_the_same_engine() -> None:
+    how = {"profile": "llama-8b-h100", "jitter_sigma": 0.1, "slow_jitter_sigma": 0.1}
+    stepped, ran = ([Job(str(i), 50, 40 + i) for i in range(3)] for _ in range(2))
+    by_step = engine(3, **how)
+    for job in stepped:
+        by_step.submit(job)
+    while by_step.scheduler.has_work:
+        by_step.step()
+    run(engine(3, **how), *ran)
+    for a, b in zip(stepped, ran, strict=True):
+        assert a.chunk_tokens == b.chunk_tokens
+        assert a.chunk_s == pytest.approx(b.chunk_s, rel=1e-12)
+
+
 requests_in_a_run = st.lists(
     st.tuples(
         st.integers(1, 40),

@@ -145,9 +145,9 @@ def test_speculation_stops_paying_as_the_batch_grows_at_short_context() -> None:
 def test_open_load_has_a_break_even_rate_between_win_and_loss() -> None:
     how = {"profile": "llama-8b-h100", "acceptance": 0.35, "method": "eagle"}
     base, spec = configuration(0, **how), configuration(3, **how)
-    rate = break_even_rps(base, spec, SHAPE, low_rps=1, high_rps=80, requests=400, tolerance=0.05)
+    rate = break_even_rps(base, spec, SHAPE, low_rps=1, high_rps=80, requests=200, tolerance=0.1)
     assert rate is not None
-    at = {"requests": 400}
+    at = {"requests": 200}
     assert speedup_at_rate(base, spec, SHAPE, rate_rps=rate / 1.5, **at) > 1
     assert speedup_at_rate(base, spec, SHAPE, rate_rps=rate * 1.5, **at) < 1
     assert speedup_at_rate(base, spec, SHAPE, rate_rps=rate * 1.5, metric="speedup_e2e", **at) < 1
@@ -160,14 +160,15 @@ def test_the_knee_is_the_last_rung_that_keeps_up() -> None:
     one_slot = configuration(engine={"max_num_seqs": 1}, target_token_s=0.0, target_fixed_s=0.001)
     shape = RequestShape(10, 10)
     rates = [10.0, 50.0, 90.0, 110.0, 200.0]
-    assert knee_rps(one_slot, shape, rates_rps=rates, attainment=0.0, requests=1500) == 90.0
+    assert knee_rps(one_slot, shape, rates_rps=rates, attainment=0.0, requests=600) == 90.0
     # Mean wait of M/D/1 at load 0.5 is 5 ms, at 0.9 it is 45 ms: 60 ms to the first token fails.
-    assert knee_rps(one_slot, shape, rates_rps=rates, ttft_s=0.06, requests=1500) == 50.0
+    assert knee_rps(one_slot, shape, rates_rps=rates, ttft_s=0.06, requests=600) == 50.0
     assert knee_rps(one_slot, shape, rates_rps=rates, ttft_s=0.0, requests=50) is None
 
 
 def test_queueing_in_one_slot_follows_pollaczek_khinchine() -> None:
     one_slot = configuration(engine={"max_num_seqs": 1}, target_token_s=0.0, target_fixed_s=0.001)
-    seen = run_open(one_slot, RequestShape(10, 10), rate_rps=50.0, requests=20_000)
-    # M/D/1: wait = ρ·s / (2·(1 − ρ)) = 0.5 · 10 ms / 1 = 5 ms, then 1 ms for the prompt.
-    assert float(np.mean(seen.ttft_s)) == pytest.approx(0.006, rel=0.05)
+    seen = run_open(one_slot, RequestShape(10, 10), rate_rps=50.0, requests=6_000)
+    # M/D/1: wait = ρ·s / (2·(1 − ρ)) = 0.5 · 10 ms / 1 = 5 ms, then 1 ms for the prompt. Waits of
+    # neighbours are alike, so 6,000 requests leave a standard error of about 3 %.
+    assert float(np.mean(seen.ttft_s)) == pytest.approx(0.006, rel=0.1)

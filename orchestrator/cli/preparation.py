@@ -1,0 +1,211 @@
+"""From an experiment file to a plan with everything it needs: models, prompts, facts.
+
+Shared by `plan` (which goes no further) and `sweep`. Imports neither ray nor vllm.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchestrator.errors import ModelUnavailable, SpecError, WorkloadError
+from orchestrator.models.facts import read_model_facts
+from orchestrator.models.resolve import ResolvedModel, resolve
+from orchestrator.models.tokens import count_tokens
+from orchestrator.plan.block import Prompt, Timeouts
+from orchestrator.plan.expand import make_plan
+from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
+from orchestrator.plan.plan import Plan
+from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets
+from orchestrator.plan.prompts import prompts_needed as prompts_needed_by
+from orchestrator.plan.trial import Trial
+from orchestrator.ports import Job
+from orchestrator.spec.experiment import Experiment
+from orchestrator.spec.load import OpenLoad
+from orchestrator.spec.read import read_experiment
+from orchestrator.spec.workload import Workload
+from orchestrator.sweep import confirmation_of
+from orchestrator.workloads.length import InputLength, control_length
+from orchestrator.workloads.load import load_prompts
+from orchestrator.workloads.prompt_set import CountTokens, PromptSet, with_token_counts
+from orchestrator.workloads.traces import load_trace
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment, ready to run."""
+
+    file: Path
+    experiment: Experiment
+    plan: Plan
+    prompts: Mapping[str, PromptSet]
+    """By workload name, after selection and length control."""
+    models: Mapping[str, ResolvedModel]
+    """By the name that the file gives a target or draft; absent where it could not be found."""
+    missing_models: tuple[str, ...]
+    """What to do about the models that are not here."""
+    trace_s: tuple[float, ...] | None
+
+    def jobs(self) -> list[Job]:
+        """The plan's trials with their blocks, in order."""
+        starts = zip(self.plan.trials, self.plan.prompt_starts, strict=True)
+        return [Job(trial, self._blocks(trial, start)) for trial, start in starts]
+
+    def confirmation(self, trial: Trial) -> Job | str:
+        """The same cell on prompts that no trial of its engines has used; or why there is none."""
+        again = confirmation_of(trial)
+        place = (trial.pair.key, trial.cell.workload.prompts_hash)
+        used = sum(
+            prompts_needed_by(other)
+            for other in self.plan.trials
+            if (other.pair.key, other.cell.workload.prompts_hash) == place
+        )
+        count = len(self.prompts[trial.cell.workload.name])
+        needed = prompts_needed_by(again)
+        if used + needed > count:
+            return (
+                f"that takes {needed} prompts not used before, and {trial.cell.workload.name} has "
+                f"{max(0, count - used)} left of {count}"
+            )
+        return Job(again, self._blocks(again, used))
+
+    def _blocks(self, trial: Trial, start: int) -> TrialBlocks:
+        timeouts = self.experiment.measure.timeouts
+        return block_plans(
+            trial,
+            self.prompts[trial.cell.workload.name].prompts,
+            start=start,
+            order_seed=self.plan.seed,
+            offsets=planned_offsets(self.trace_s),
+            timeouts=Timeouts(
+                timeouts.connect_s, timeouts.first_token_s, timeouts.stall_s, timeouts.total_s
+            ),
+        )
+
+
+def prepare(file: Path, *, offline: bool, cluster: ClusterFacts | None = None) -> Prepared:
+    """Read, resolve, load, count and plan. A model that is missing is reported, not raised.
+
+    Raises: SpecError, WorkloadError with every fault found.
+    """
+    experiment = read_experiment(file)
+    models, missing = _models(experiment, offline=offline)
+    target = models.get(experiment.target or "")
+    counting = _counting(target)
+    prompts = _prompts(experiment, file.resolve().parent, counting, offline=offline)
+    trace_s, trace_hash = _trace(experiment, file.resolve().parent)
+    plan = make_plan(
+        experiment,
+        prompt_sets={name: PromptSetFacts.of(s.hash, s.prompts) for name, s in prompts.items()},
+        models={name: _facts(model) for name, model in models.items()},
+        cluster=cluster or this_machine(),
+        trace_hash=trace_hash,
+    )
+    return Prepared(file, experiment, plan, prompts, models, missing, trace_s)
+
+
+def this_machine() -> ClusterFacts:
+    """GPUs and cores of this host, without importing ray."""
+    from orchestrator.adapters.nvml import accelerators
+
+    return ClusterFacts(gpus=float(len(accelerators())), cpus=float(os.cpu_count() or 1))
+
+
+def _models(
+    experiment: Experiment, *, offline: bool
+) -> tuple[dict[str, ResolvedModel], tuple[str, ...]]:
+    if experiment.simulated or experiment.attach is not None:
+        return {}, ()
+    drafts = [point["draft"] for entry in experiment.sweep.speculation for point in entry.points()]
+    found, missing = {}, []
+    for name in dict.fromkeys([experiment.target, *drafts]):
+        if name is None:
+            continue
+        try:
+            found[name] = resolve(name, offline=offline)
+        except ModelUnavailable as error:
+            missing.append(str(error))
+    return found, tuple(missing)
+
+
+def _facts(model: ResolvedModel) -> ModelFacts:
+    folder = model.local_path
+    return ModelFacts() if folder is None else read_model_facts(folder)
+
+
+def _counting(target: ResolvedModel | None) -> CountTokens | None:
+    if target is None or target.local_path is None:
+        return None
+    if not (target.local_path / "tokenizer.json").exists():
+        return None
+    return count_tokens(target.local_path)
+
+
+def _prompts(
+    experiment: Experiment, base: Path, counting: CountTokens | None, *, offline: bool
+) -> dict[str, PromptSet]:
+    found, faults = {}, []
+    for workload in experiment.workloads:
+        try:
+            found[workload.name] = _workload_prompts(workload, base, counting, offline=offline)
+        except WorkloadError as error:
+            faults.append(f"workload {workload.name}: {error}")
+        except SpecError as error:
+            faults.append(str(error))
+    if faults:
+        raise WorkloadError("\n".join(faults))
+    return found
+
+
+def _workload_prompts(
+    workload: Workload, base: Path, counting: CountTokens | None, *, offline: bool
+) -> PromptSet:
+    prompts = load_prompts(
+        workload.prompts,
+        format=workload.format,
+        base=base,
+        categories=workload.categories or (),
+        offline=offline,
+    )
+    if workload.system is not None:
+        prompts = _with_system(prompts, workload.system)
+    bounds = workload.input_tokens
+    length = InputLength(min=bounds.min, max=bounds.max, exactly=bounds.exactly, by=bounds.by)
+    limited = any(bound is not None for bound in (bounds.min, bounds.max, bounds.exactly))
+    if counting is None:
+        if limited:
+            raise WorkloadError(
+                "input_tokens: needs the target's tokenizer to count with, and it is not here; "
+                "prepare the target first (python -m orchestrator models)"
+            )
+        return prompts
+    prompts = with_token_counts(prompts, counting)
+    return control_length(prompts, length, counting) if limited else prompts
+
+
+def _with_system(prompts: PromptSet, system: str) -> PromptSet:
+    def spoken(prompt: Prompt) -> Prompt:
+        return replace(prompt, system=system)
+
+    return PromptSet.of(
+        prompts.name,
+        prompts.source,
+        map(spoken, prompts.prompts),
+        treatment=prompts.treatment,
+        notes=prompts.notes,
+    )
+
+
+def _trace(experiment: Experiment, base: Path) -> tuple[tuple[float, ...] | None, str | None]:
+    load = experiment.load
+    if not isinstance(load, OpenLoad) or load.trace is None:
+        return None, None
+    trace = load_trace(load.trace, base=base)
+    if load.rate_rps is not None:
+        return trace.offsets_s, trace.hash
+    return trace.offsets_s, trace.hash
+
+
+Say = Callable[[str], None]

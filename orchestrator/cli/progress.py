@@ -1,0 +1,137 @@
+"""What a person sees while a sweep runs: what, how far, how long still. One line an event."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from orchestrator.plan.plan import Plan
+from orchestrator.ports import Progress
+from orchestrator.records import Outcome
+
+
+class SweepProgress:
+    """Implements ports.OnProgress. On a terminal the pairs of a trial rewrite one line."""
+
+    def __init__(
+        self,
+        *,
+        total: int,
+        done: int,
+        out: TextIO | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._done = total, done
+        self._out = out or sys.stdout
+        self._now = monotonic
+        self._began = monotonic()
+        self._ended_here = 0
+        self._live = self._out.isatty()
+        self._open_line = False
+        self._already = done
+
+    def opening(self, plan: Plan, folder: Path) -> None:
+        """Say what will happen before anything is started."""
+        if self._done == self._total:
+            self._line(f"{plan.name}: all {self._total} trials are in {_short(folder)}; reporting.")
+            return
+        least, most = plan.estimate.least_s / 60, plan.estimate.most_s / 60
+        kept = f", {self._done} done before" if self._done else ""
+        self._line(
+            f"{plan.name}: {self._total} trials{kept}, {plan.engine_starts} engine starts, "
+            f"about {least:.0f} to {most:.0f} minutes in all. Ctrl-C stops cleanly; the same "
+            "command goes on."
+        )
+        for notice in plan.warnings:
+            self._line(f"  warning: {notice}")
+
+    def __call__(self, event: Progress) -> None:
+        show = {
+            "engine_starting": lambda: self._line(f"  starting {event.text} …"),
+            "engine_ready": lambda: self._line(f"  ready: {event.text}"),
+            "engine_failed": lambda: self._line(f"  did not start: {event.text}"),
+            "trial_started": lambda: self._started(event),
+            "pair": lambda: self._pair(event),
+            "trial_ended": lambda: self._ended(event),
+            "tracking_unavailable": lambda: self._line(f"  warning: {event.text}"),
+            "confirming": lambda: self._confirming(event),
+        }.get(event.kind)
+        if show is not None:
+            show()
+
+    def interrupted(self, experiment: Path) -> None:
+        self._line(
+            f"interrupted after {self._done} of {self._total} trials; stopping the engines. "
+            f"To go on: python -m orchestrator sweep {experiment}"
+        )
+
+    def _started(self, event: Progress) -> None:
+        assert event.trial is not None
+        self._line(f"[{self._done + 1}/{self._total}] {event.trial.label()}", close=False)
+
+    def _pair(self, event: Progress) -> None:
+        assert event.trial is not None
+        assert event.report is not None
+        if not self._live:
+            return
+        report = event.report
+        metric = event.trial.protocol.metric
+        speedup = report.metrics.get(metric)
+        shown = "" if speedup is None else f"  {speedup:.2f}x"
+        low, high = report.metrics.get(f"{metric}_low"), report.metrics.get(f"{metric}_high")
+        if low is not None and high is not None:
+            shown += f" [{low:.2f}, {high:.2f}]"
+        self._rewrite(
+            f"[{self._done + 1}/{self._total}] {event.trial.label()}  "
+            f"pair {report.pairs_done}/{report.pairs_max}{shown}{self._left()}"
+        )
+
+    def _ended(self, event: Progress) -> None:
+        assert event.trial is not None
+        self._done += 1
+        self._ended_here += 1
+        text = f"[{self._done}/{self._total}] {event.trial.label()}  {_end(event.outcome)}"
+        self._rewrite(text + self._left(), close=True)
+
+    def _confirming(self, event: Progress) -> None:
+        assert event.trial is not None
+        self._total += 1
+        self._line("measuring the best cell again, on prompts not used before")
+
+    def _left(self) -> str:
+        """Remaining time, from the trials that ended in this run."""
+        remaining = self._total - self._done
+        if not self._ended_here or not remaining:
+            return ""
+        per_trial = (self._now() - self._began) / self._ended_here
+        minutes = remaining * per_trial / 60
+        return f"  ~{minutes:.0f} min left" if minutes >= 1.5 else f"  ~{minutes * 60:.0f} s left"
+
+    def _line(self, text: str, *, close: bool = True) -> None:
+        if self._open_line:
+            self._out.write("\n")
+        self._out.write(text + ("\n" if close or not self._live else ""))
+        self._open_line = not close and self._live
+        self._out.flush()
+
+    def _rewrite(self, text: str, *, close: bool = False) -> None:
+        if self._live:
+            self._out.write("\r\033[2K" if self._open_line else "")
+        self._out.write(text + ("\n" if close or not self._live else ""))
+        self._open_line = self._live and not close
+        self._out.flush()
+
+
+def _end(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "ended without an outcome"
+    if outcome.status == "failed":
+        return f"FAILED {outcome.failure}: {outcome.cause}"
+    return f"{outcome.pairs_valid} valid pairs of {outcome.pairs_measured}"
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,27 @@
+"""`report`: the report of a sweep, from its stored records alone."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+
+from orchestrator.cli.options import add_results, sweep_folder
+from orchestrator.decide.sweep_result import read_sweep
+from orchestrator.report.terminal import result_table
+from orchestrator.report.written import write_report
+from orchestrator.store import SweepFolder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sweep", metavar="SWEEP", help="a sweep's name, or its folder")
+    add_results(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    folder = SweepFolder(sweep_folder(args, args.sweep).resolve())
+    result = read_sweep(folder)
+    path = write_report(result, folder.path)
+    Console().print(result_table(result))
+    print(f"\nReport: {path}")
+    return 0

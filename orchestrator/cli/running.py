@@ -1,0 +1,177 @@
+"""The adapters that run a sweep: real engines on Ray, or simulated ones in this process."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from orchestrator.cli.preparation import Prepared
+from orchestrator.decide.trial_result import PairJudge, slo_bounds
+from orchestrator.ports import (
+    Deployer,
+    Job,
+    OnProgress,
+    PairProvider,
+    ReportPair,
+    Telemetry,
+)
+from orchestrator.records import Outcome
+from orchestrator.run.trial import TrialRunner
+from orchestrator.store import SweepFolder
+
+
+class Engines(Protocol):
+    """An executor that has something to close."""
+
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]: ...
+
+    def close(self) -> None: ...
+
+
+def real_engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> Engines:
+    """vLLM behind Ray Serve, trials in Ray Tune. Nothing is started before there is work."""
+    return _RealEngines(prepared, folder, address)
+
+
+class _RealEngines:
+    def __init__(self, prepared: Prepared, folder: SweepFolder, address: str | None) -> None:
+        self._prepared, self._folder, self._address = prepared, folder, address
+        self._connection: Any = None
+        self._serve_started = False
+        self._pool: Any = None
+        self._storage: Path | None = None
+
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+        if not jobs:
+            return {}
+        from orchestrator.adapters.ray_tune import RayTuneExecutor
+
+        self._open()
+        assert self._storage is not None
+        slots = self._prepared.plan.estimate.pairs_at_once
+        slo = slo_bounds(self._prepared.experiment.slo)
+        executor = RayTuneExecutor(
+            folder=self._folder,
+            make_runner=functools.partial(_real_runner, slo=slo),
+            pool=self._pool,
+            slots=slots,
+            storage=self._storage,
+        )
+        return executor.run(jobs, on_progress)
+
+    def _open(self) -> None:
+        if self._pool is not None:
+            return
+        from orchestrator.adapters.ray_local import ensure_ray, ensure_serve
+        from orchestrator.adapters.ray_tune import start_pool
+
+        logs = self._folder.path / "logs"
+        self._storage = Path(tempfile.mkdtemp(prefix="orchestrator-tune-"))
+        self._connection = ensure_ray(self._address)
+        self._serve_started = ensure_serve().started_here
+        make_deployer = functools.partial(_real_deployer, logs)
+        self._pool = start_pool(
+            make_deployer,
+            slots=self._prepared.plan.estimate.pairs_at_once,
+            start_timeout_s=self._prepared.experiment.measure.timeouts.start_s,
+        )
+
+    def close(self) -> None:
+        """Stop engines, Serve and Ray as far as they were started here. May be called twice."""
+        if self._connection is None:
+            return
+        import ray
+        from ray import serve
+
+        connection, self._connection = self._connection, None
+        pool, self._pool = self._pool, None
+        try:
+            if pool is not None:
+                ray.get(pool.close.remote(), timeout=30)
+                ray.kill(pool)
+            if self._serve_started:
+                serve.shutdown()
+        finally:
+            connection.close()
+            if self._storage is not None:
+                shutil.rmtree(self._storage, ignore_errors=True)
+
+
+def _real_deployer(logs: Path) -> Deployer:
+    from orchestrator.adapters.ray_serve import RayServeDeployer
+
+    return RayServeDeployer(logs)
+
+
+@functools.lru_cache(maxsize=1)
+def _client() -> Any:
+    """One per process: a trial's process lives through many trials, and so does its client."""
+    from orchestrator.adapters.http.client import HttpLoadClient
+
+    return HttpLoadClient(workers=1)
+
+
+def _real_runner(pool: PairProvider, *, slo: Any) -> TrialRunner:
+    from orchestrator.adapters.http.prometheus import PrometheusProbe
+
+    return TrialRunner(
+        pool=pool,
+        client=_client(),
+        probe=PrometheusProbe(),
+        telemetry=_telemetry(),
+        judge=PairJudge(slo),
+    )
+
+
+def _telemetry() -> Telemetry:
+    from orchestrator.adapters.local.combined_telemetry import CombinedTelemetry
+    from orchestrator.adapters.local.telemetry import HostTelemetry
+    from orchestrator.adapters.nvml import NvmlTelemetry, nvml_or_none
+
+    nvml = nvml_or_none()
+    host = HostTelemetry()
+    return host if nvml is None else CombinedTelemetry(host, NvmlTelemetry(nvml))
+
+
+def simulated_engines(prepared: Prepared, folder: SweepFolder) -> Engines:
+    """The simulated machine room on virtual time, in this process. Labelled so everywhere."""
+    return _SimulatedEngines(prepared, folder)
+
+
+class _SimulatedEngines:
+    def __init__(self, prepared: Prepared, folder: SweepFolder) -> None:
+        from orchestrator.adapters.simulated.in_process import (
+            SimulatedDeployer,
+            SimulatedProbe,
+            SimulatedTelemetry,
+        )
+        from orchestrator.adapters.simulated.load_client import SimulatedLoadClient
+        from orchestrator.adapters.simulated.world import SimulatedWorld
+        from orchestrator.run.pool import Pool
+
+        world = SimulatedWorld(prepared.experiment.seed)
+        self._folder = folder
+        self._pool = Pool(SimulatedDeployer(world))
+        self._runner = TrialRunner(
+            pool=self._pool,
+            client=SimulatedLoadClient(world),
+            probe=SimulatedProbe(world),
+            telemetry=SimulatedTelemetry(world),
+            judge=PairJudge(slo_bounds(prepared.experiment.slo)),
+        )
+
+    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+        from orchestrator.adapters.local.executor import LocalExecutor
+
+        def run_job(job: Job, report: ReportPair) -> Outcome:
+            folder = self._folder.trial(job.trial.id)
+            return self._runner.run(job.trial, job.blocks, folder, report)
+
+        return LocalExecutor(run_job).run(jobs, on_progress)
+
+    def close(self) -> None:
+        self._pool.close()

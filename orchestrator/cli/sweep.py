@@ -1,0 +1,165 @@
+"""`sweep`: the main job. Builds the adapters, runs the story, shows what a person sees."""
+
+from __future__ import annotations
+
+import argparse
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
+from orchestrator.cli.options import add_tracking, tracking_uri
+from orchestrator.cli.preparation import Prepared, prepare
+from orchestrator.cli.progress import SweepProgress
+from orchestrator.cli.running import Engines, real_engines, simulated_engines
+from orchestrator.errors import (
+    DeploymentError,
+    Fault,
+    MeasurementInvalid,
+    ModelUnavailable,
+    SpecError,
+    TrialsFailed,
+)
+from orchestrator.ports import Tracker
+from orchestrator.report.terminal import result_table
+from orchestrator.store import SweepFolder
+from orchestrator.sweep import Finished, Sweep, run_sweep
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", type=Path, metavar="EXPERIMENT.yaml")
+    add_tracking(parser)
+    parser.add_argument("--address", help="join this Ray cluster (default: one on this machine)")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="run trials again that ended in failure"
+    )
+    parser.add_argument(
+        "--offline", action="store_true", help="never download: every model must be here already"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    prepared = prepare(args.experiment, offline=args.offline)
+    _refuse_what_cannot_run(prepared)
+    folder = SweepFolder((args.results / prepared.experiment.name).resolve())
+    manifest = _manifest(prepared, folder)
+    jobs = prepared.jobs()
+    todo = folder.unfinished([job.trial for job in jobs], retry_failed=args.retry_failed)
+    progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo))
+    progress.opening(prepared.plan, folder.path)
+    engines = _engines(prepared, folder, args.address)
+    try:
+        finished = run_sweep(
+            Sweep(
+                plan=prepared.plan,
+                jobs=jobs,
+                confirmation=prepared.confirmation,
+                folder=folder,
+                manifest=manifest,
+                executor=engines,
+                open_tracker=lambda: _tracker(prepared, args),
+                on_progress=progress,
+                retry_failed=args.retry_failed,
+            )
+        )
+    except KeyboardInterrupt:
+        progress.interrupted(args.experiment)
+        engines.close()
+        return 130
+    finally:
+        engines.close()
+    _show(finished, args)
+    return _status(finished)
+
+
+def _refuse_what_cannot_run(prepared: Prepared) -> None:
+    if prepared.missing_models:
+        raise ModelUnavailable("\n".join(prepared.missing_models))
+    errors = prepared.plan.errors
+    if errors:
+        raise SpecError(
+            [Fault(str(prepared.file), None, n.rule, n.text, hint=n.hint) for n in errors]
+        )
+
+
+def _engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> Engines:
+    if prepared.experiment.simulated:
+        return simulated_engines(prepared, folder)
+    return real_engines(prepared, folder, address)
+
+
+def _tracker(prepared: Prepared, args: argparse.Namespace) -> Tracker:
+    from orchestrator.adapters.mlflow import MlflowTracker
+
+    tracking = prepared.experiment.tracking
+    return MlflowTracker(
+        tracking_uri(args, tracking.uri),
+        experiment=tracking.experiment or prepared.experiment.name,
+        results=args.results,
+    )
+
+
+def _manifest(prepared: Prepared, folder: SweepFolder) -> Mapping[str, Any]:
+    environment = environment_snapshot(folder.path)
+    plan = prepared.plan
+    return {
+        "name": prepared.experiment.name,
+        "sweep_id": uuid.uuid4().hex,
+        "created_unix_s": time.time(),
+        "file": str(prepared.file),
+        "text": prepared.file.read_text(encoding="utf-8-sig"),
+        "folder": folder.path.name,
+        "simulated": prepared.experiment.simulated,
+        "experiment": prepared.experiment.as_plain(),
+        "environment": environment,
+        "fingerprint": fingerprint(environment),
+        "models": {
+            name: {"source": model.source, "revision": model.revision}
+            for name, model in prepared.models.items()
+        },
+        "prompts": {name: prompts.describe() for name, prompts in prepared.prompts.items()},
+        "control": plan.control,
+        "notices": [f"{notice.rule}: {notice}" for notice in plan.notices],
+        "skipped": [
+            {"cell": item.cell.label(), "rule": item.rule, "reason": item.reason}
+            for item in plan.skipped
+        ],
+    }
+
+
+def _show(finished: Finished, args: argparse.Namespace) -> None:
+    console = Console()
+    console.print()
+    console.print(result_table(finished.result))
+    console.print()
+    for note in finished.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    report = _short(finished.report)
+    console.print(f"Report:  {report}", markup=False, highlight=False)
+    if finished.tracking is not None:
+        ui = "python -m orchestrator ui"
+        if args.results != Path("results"):
+            ui += f" --results {args.results}"
+        console.print(f"MLflow:  {ui}   ({finished.tracking})", markup=False, highlight=False)
+    console.print(f"Records: {report.parent}", markup=False, highlight=False)
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _status(finished: Finished) -> int:
+    """0; 3 no engine ran at all; 4 some trials failed; 5 nothing valid was measured."""
+    every = finished.result.every
+    failed = [trial for trial in every if trial.failed]
+    if not failed:
+        return 0
+    measured = [trial for trial in every if trial.valid_pairs]
+    if measured:
+        return TrialsFailed.exit_status
+    never_ran = all(not trial.pairs for trial in failed)
+    return DeploymentError.exit_status if never_ran else MeasurementInvalid.exit_status
