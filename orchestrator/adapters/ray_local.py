@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import ray
 from ray import serve
+from ray._private import ray_constants
 
 OBJECT_STORE_BYTES = 128 * 1024**2
 """Nothing large passes through Ray here: requests go over HTTP, records through files."""
 
 LOOPBACK = "127.0.0.1"
+START_ATTEMPTS = 3
 
 LOCAL_VARIABLES: Mapping[str, str] = {
     # Workers run at niceness 15 otherwise, and any other process starves an engine on CPU.
@@ -53,15 +55,33 @@ def ensure_ray(address: str | None = None) -> RayConnection:
     if address is not None:
         ray.init(address=address, namespace="orchestrator", **quiet)
         return RayConnection(started_here=False, connected_here=True)
-    ray.init(
-        address="local",
-        namespace="orchestrator",
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        _node_ip_address=LOOPBACK,
-        **quiet,
-    )
+    _keep_to_loopback()
+    for attempt in range(START_ATTEMPTS):
+        try:
+            ray.init(
+                address="local",
+                namespace="orchestrator",
+                include_dashboard=False,
+                object_store_memory=OBJECT_STORE_BYTES,
+                **quiet,
+            )
+            break
+        except Exception as error:
+            # Ray gives its node 30 s to come up, which a busy machine can pass; it raises bare
+            # Exception for it, and has ended what it started by then.
+            if "timed out during startup" not in str(error) or attempt + 1 == START_ATTEMPTS:
+                raise
     return RayConnection(started_here=True, connected_here=True)
+
+
+def _keep_to_loopback() -> None:
+    """Makes a local Ray listen on 127.0.0.1 only.
+
+    `_node_ip_address="127.0.0.1"` does not: Ray replaces it by the outer address. The switch that
+    does is named after the platforms where it is the default.
+    """
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # for processes that Ray starts
+    ray_constants.ENABLE_RAY_CLUSTER = False
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ def mmd_statistics(
     within_first = (to_first * in_first).sum(axis=1)
     across = to_first.sum(axis=1) - within_first
     within_second = kernel.sum() - within_first - 2 * across
-    return np.asarray(
-        within_first / (n * (n - 1)) + within_second / (m * (m - 1)) - 2 * across / (n * m),
-        dtype=np.float64,
+    discrepancy: Floats = (
+        within_first / (n * (n - 1)) + within_second / (m * (m - 1)) - 2 * across / (n * m)
     )
+    return discrepancy
 
 
 def median_bandwidth(squared: NDArray[np.float64]) -> float | None:

@@ -35,7 +35,7 @@ class Regime(StrEnum):
     """Closed loop past the engine's cap: some always wait, but never more and more."""
     SATURATED = "saturated"
     UNDECIDED = "undecided"
-    """Too few requests, or a block that is short against its answers."""
+    """Too few requests, a block that is short against its answers, or growth within chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,10 @@ def saturation_open(
 
     Rule: saturated if
       (a) of the requests that come, more than 5 % stay, the whole one-sided interval of that share
-          lies above 0, and so does that of the growth of TTFT (or no first token came to tell); or
+          lies above 0, and so does that of the growth of TTFT (or too few first tokens came); or
       (b) more than 5 % of the requests were turned away (timed out; HTTP 429, 503, ...), the whole
           one-sided interval of that share above 5 %.
+    Steady if at most 5 % stay; otherwise undecided.
     One block or several: blocks start from an empty server and are independent of each other.
     Raises: ValueError unless 0.5 < confidence < 1.
     Source: two growths, each with a t-interval, is GuideLLM's rule for over-saturation; the
@@ -114,7 +115,9 @@ def achieved_over_offered(blocks: Iterable[Sequence[RequestRecord]]) -> float | 
     completed, completing_s, planned, coming_s = 0, 0.0, 0, 0.0
     for block in blocks:
         due = [r.offset_s for r in block if r.offset_s is not None]
-        ends = [r.end_s for r in block if r.completed and r.end_s is not None]
+        # Later turns of a conversation are not due at a time: the first ones stand for all.
+        came = [r for r in block if r.offset_s is not None]
+        ends = [r.end_s for r in came if r.completed and r.end_s is not None]
         if len(due) >= 2:
             planned += len(due) - 1
             coming_s += max(due) - min(due)
@@ -158,18 +161,27 @@ def verdict_of(
             f"{requests} requests in {len(timelines)} blocks are too few after the first answers "
             "to tell a growing queue; use longer blocks or more pairs",
         )
-    grows = in_flight.rate > TOLERATED_SHORTFALL and in_flight.low > 0
-    waits = ttft is None or ttft.low > 0
-    share = f"{in_flight.rate:.0%} of the requests that come stay (at least {in_flight.low:.0%})"
-    if not grows:
+    share = f"{in_flight.rate:.0%} of the requests that come stay"
+    if in_flight.rate <= TOLERATED_SHORTFALL:
         return found(Regime.STEADY, f"the queue does not grow: {share}")
-    if not waits:
-        return found(Regime.STEADY, f"{share}, but TTFT does not grow: the batch is filling up")
+    if in_flight.low <= 0:
+        return found(
+            Regime.UNDECIDED,
+            f"{share}, which chance explains too in {requests} requests; "
+            "longer blocks or more pairs would tell",
+        )
+    share += f" (at least {in_flight.low:.0%})"
+    if ttft is None:
+        return found(Regime.SATURATED, f"{share}, and too few first tokens came to see the wait")
+    if ttft.low <= 0:
+        return found(
+            Regime.UNDECIDED,
+            f"{share}, but TTFT is not seen to grow: the batch may still be filling up; "
+            "longer blocks would tell",
+        )
     return found(
         Regime.SATURATED,
-        share
-        if ttft is None
-        else f"{share} and TTFT grows by {ttft.rate:.2g} s a second (at least {ttft.low:.2g})",
+        f"{share} and TTFT grows by {ttft.rate:.2g} s a second (at least {ttft.low:.2g})",
     )
 
 

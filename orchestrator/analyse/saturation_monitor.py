@@ -11,10 +11,10 @@ from orchestrator.analyse.growth import Timeline
 from orchestrator.analyse.saturation import Saturation, verdict_of
 
 LOOK_CONFIDENCE = 0.99
-"""One-sided, at every look; the tests state how often a stable queue is stopped in a whole block."""
+"""One-sided, at every look; the tests state how often a stable queue is stopped in a block."""
 FIRST_LOOK = 40
 NEXT_LOOK = 1.25
-"""Looks are made after 40, 50, 63, ... requests: few of them, and none is late by more than 25 %."""
+"""Looks are made after 40, 50, 63, ... requests: few, and none late by more than a quarter."""
 
 
 class SaturationMonitor:

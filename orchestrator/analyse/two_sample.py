@@ -106,7 +106,7 @@ def token_frequency_test(
         return frequency_statistics(first, second, labels, positions=positions)
 
     sizes = {p: (len(baseline[p]), len(speculative[p])) for p in baseline if p in speculative}
-    name = f"token frequencies at positions 1 to {positions}, permutation"
+    name = f"token pair frequencies at positions 1 to {positions}, permutation"
     report = _over_prompts(
         name, sizes, statistics, rng, level, permutations, samples_min, positions
     )

@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path

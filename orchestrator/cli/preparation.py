@@ -18,7 +18,7 @@ from orchestrator.plan.block import Prompt, Timeouts
 from orchestrator.plan.expand import make_plan
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.plan import Plan
-from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets
+from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets, prompt_user
 from orchestrator.plan.prompts import prompts_needed as prompts_needed_by
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Job
@@ -56,11 +56,11 @@ class Prepared:
     def confirmation(self, trial: Trial) -> Job | str:
         """The same cell on prompts that no trial of its engines has used; or why there is none."""
         again = confirmation_of(trial)
-        place = (trial.pair.key, trial.cell.workload.prompts_hash)
+        place = (prompt_user(trial.pair), trial.cell.workload.prompts_hash)
         used = sum(
             prompts_needed_by(other)
             for other in self.plan.trials
-            if (other.pair.key, other.cell.workload.prompts_hash) == place
+            if (prompt_user(other.pair), other.cell.workload.prompts_hash) == place
         )
         count = len(self.prompts[trial.cell.workload.name])
         needed = prompts_needed_by(again)

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
+from orchestrator.cli.attaching import AttachedEngines, attached_manifest
 from orchestrator.cli.options import add_tracking, tracking_uri
 from orchestrator.cli.preparation import Prepared, prepare
 from orchestrator.cli.progress import SweepProgress
@@ -53,6 +54,10 @@ def run(args: argparse.Namespace) -> int:
     progress.opening(prepared.plan, folder.path)
     engines = _engines(prepared, folder, args.address)
     try:
+        if isinstance(engines, AttachedEngines):
+            # Before anything is written: servers that cannot be measured leave no trace.
+            earlier = None if todo else folder.manifest()
+            manifest = attached_manifest(manifest, engines, earlier=earlier)
         finished = run_sweep(
             Sweep(
                 plan=prepared.plan,
@@ -89,6 +94,8 @@ def _refuse_what_cannot_run(prepared: Prepared) -> None:
 def _engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> Engines:
     if prepared.experiment.simulated:
         return simulated_engines(prepared, folder)
+    if prepared.experiment.attach is not None:
+        return AttachedEngines(prepared, folder)
     return real_engines(prepared, folder, address)
 
 

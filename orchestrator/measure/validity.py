@@ -18,8 +18,8 @@ class ValidityBounds:
     loop_lag_p99_s: float | None = 0.020
     """Late wake-ups of the client's event loop: every arrival time may be wrong by as much."""
     client_cpu_fraction: float | None = 0.8
-    host_foreign_cpu_fraction: float | None = 0.25
-    """CPU used by neither client nor engine, mean over the block, of the whole machine."""
+    host_foreign_cpu_fraction: float | None = 0.5
+    """Cores kept busy by neither client nor engine, mean over the block; 1.0 is a whole core."""
     counter_tolerance: float = 0.02
     counter_tolerance_tokens: float = 8.0
     """Allowed difference between the generation counter and `usage`: the larger of the two."""
@@ -175,7 +175,7 @@ def _host(block: BlockRecord, bounds: ValidityBounds) -> Iterator[Finding]:
     if _over(mean, bounds.host_foreign_cpu_fraction):
         yield Finding(
             InvalidReason.HOST_BUSY,
-            f"other processes used {mean:.2f} of the machine's CPU on average; "
+            f"other processes kept {mean:.2f} cores busy on average; "
             f"the bound is {bounds.host_foreign_cpu_fraction:g}",
         )
 

@@ -89,32 +89,42 @@ def _unsplit_prefill(
     """
     if engine.get("enable_chunked_prefill") is False:
         return []
-    lengths = [facts.longest_tokens for facts in prompt_sets.values()]
-    longest = engine.get("max_model_len")
-    if all(length is not None for length in lengths):
-        counted = max((length or 0) for length in lengths) + 64  # room for the chat template
-        longest = min(counted, longest) if longest else counted
+    together = min(most_in_flight, engine["max_num_seqs"])
     rule = "seeded_chunked_prefill"
     danger = (
         "at temperature > 0 with seeds, an engine on CPU ends when a prefill is split over steps"
     )
-    if longest is None:
-        hint = (
-            "set engine.max_model_len or engine.max_num_batched_tokens, or sampling.seeded: false"
-        )
-        return [Notice("warning", rule, f"{danger}, and the prompts' lengths are not known", hint)]
-    together = min(most_in_flight, engine["max_num_seqs"])
-    needed = max(_CPU_BATCHED_TOKENS, -(-together * longest // 256) * 256)
+    longest, context = _longest_prompt(prompt_sets), engine.get("max_model_len")
+    known = [length for length in (longest, context) if length is not None]
+    if not known:
+        text = f"{danger}, and the prompts' lengths are not known"
+        hint = "set engine.max_model_len, or sampling.seeded: false"
+        return [Notice("warning", rule, text, hint)]
     given = engine.get("max_num_batched_tokens")
     if given is None:
-        engine["max_num_batched_tokens"] = needed
-        text = f"{danger}: max_num_batched_tokens is set to {needed} for both arms"
+        # The context before the counted length: the same file must give the same engine, and so
+        # the same trial, whether or not a tokenizer was at hand to count.
+        chosen = _in_steps(together * (context or known[0]))
+        engine["max_num_batched_tokens"] = chosen
+        text = f"{danger}: max_num_batched_tokens is set to {chosen} for both arms"
         return [Notice("note", rule, text)]
+    needed = _in_steps(together * min(known))
     if given >= needed:
         return []
     text = f"{danger}: max_num_batched_tokens is {given}, and {together} prompts need {needed}"
     hint = f"set engine.max_num_batched_tokens: {needed}, or leave it out"
     return [Notice("warning", rule, text, hint)]
+
+
+def _in_steps(tokens: int) -> int:
+    return max(_CPU_BATCHED_TOKENS, -(-tokens // 256) * 256)
+
+
+def _longest_prompt(prompt_sets: Mapping[str, PromptSetFacts]) -> int | None:
+    """In tokens, with room for a chat template; None unless every set was counted."""
+    lengths = [facts.longest_tokens for facts in prompt_sets.values()]
+    counted = [length for length in lengths if length is not None]
+    return max(counted) + 64 if counted and len(counted) == len(lengths) else None
 
 
 def baseline(experiment: Experiment, engine: Mapping[str, Any]) -> Deployment:

@@ -55,7 +55,10 @@ class Deployment:
 
     def label(self) -> str:
         name = "baseline" if self.speculation is None else self.speculation.label()
-        return f"{name} (relaunched)" if self.replica_of else name
+        if self.replica_of is None:
+            return name
+        # A server that somebody else started cannot be relaunched, only asked again.
+        return f"{name} (again)" if "attached" in self.engine else f"{name} (relaunched)"
 
     def as_dict(self) -> dict[str, Any]:
         return {

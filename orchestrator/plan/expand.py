@@ -197,8 +197,10 @@ class _Builder:
         workload, sampling, batch_size, load = rung
         cell = Cell(points.NO_METHOD, None, 0, batch_size, sampling, workload, load)
         pair = DeploymentPair(self.baseline, arms.relaunched(self.baseline))
+        attached = self.experiment.attach is not None
+        again = "the same server again" if attached else "a relaunched baseline"
         why = (
-            f"baseline against a relaunched baseline, {workload.name}, {load.label()}, "
+            f"baseline against {again}, {workload.name}, {load.label()}, "
             f"T={coldest:g}: {because}, and the lowest temperature makes outputs comparable. It "
             "runs first: if it finds a difference, the rest need not be measured"
         )

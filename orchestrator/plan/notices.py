@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from orchestrator.plan.arms import ATTACHED
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.plan import Notice
+from orchestrator.spec.attach import Attach
 from orchestrator.spec.engine import SIMULATED
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.workload import Workload
@@ -40,6 +42,46 @@ def general_notices(
                 "about real text",
             )
     yield from _misspelt_arguments(experiment)
+    if experiment.attach is not None:
+        yield from _attached(experiment.attach)
+
+
+def _attached(servers: Attach) -> Iterator[Notice]:
+    """What cannot be had, or be ruled out, when the servers are somebody else's."""
+    yield Notice(
+        "note",
+        "attached_control",
+        "the A/A control asks the baseline server twice, it does not relaunch it: it shows the "
+        "noise between blocks, not the difference between two starts of one engine; if the server "
+        "caches prefixes, the second block of a control pair finds its prompts cached "
+        "(in turn: A B, B A)",
+        "start both servers without prefix caching",
+    )
+    addresses = [urlsplit(url) for url in (servers.baseline, servers.speculative)]
+    if servers.baseline == servers.speculative:
+        yield Notice(
+            "warning", "attached_same", "both arms are the same server: nothing can be found"
+        )
+    elif addresses[0].hostname == addresses[1].hostname:
+        yield Notice(
+            "note",
+            "attached_together",
+            f"both servers are at {addresses[0].hostname}: they are measured in turn, and the one "
+            "that waits keeps its memory; on one device each has less of it than it would alone",
+        )
+    else:
+        yield Notice(
+            "warning",
+            "attached_apart",
+            f"the servers are at {addresses[0].hostname} and {addresses[1].hostname}: a "
+            "difference between these machines, or the ways to them, counts as one between the "
+            "arms, and the control does not show it",
+            "measure a second time with the servers exchanged",
+        )
+    if not servers.tls_verify:
+        yield Notice(
+            "warning", "tls_unverified", "the servers' certificates are not looked at: tls_verify"
+        )
 
 
 def _overlapping_sets(

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from orchestrator.plan.arms import ATTACHED
 from orchestrator.plan.block import BlockPlan, PlannedRequest, Prompt, Timeouts
+from orchestrator.plan.deployment import DeploymentPair
 from orchestrator.plan.trial import LoadPoint, Trial
 
 Offsets = Callable[[LoadPoint, int, int], Sequence[float]]
@@ -58,11 +60,20 @@ def prompts_needed(trial: Trial) -> int:
     return requests_in_warmup(trial) + trial.protocol.pairs_max * requests_in_block(trial)
 
 
+def prompt_user(pair: DeploymentPair) -> str:
+    """Names the engines among which a prompt is used once.
+
+    The pair. Attached servers go on from one pair to the next and cannot be told to forget: there
+    it is the baseline, which the control and the comparison have in common.
+    """
+    return pair.baseline.key if ATTACHED in pair.baseline.engine else pair.key
+
+
 def prompt_starts(trials: Sequence[Trial]) -> tuple[int, ...]:
     """Where each trial's prompts begin: after those of the trials before it on the same engines.
 
-    Counted per pair of deployments and prompt set; past the set's end it begins again, which the
-    planner allows only where the workload allows reuse.
+    Counted per `prompt_user` and prompt set; past the set's end it begins again, which the planner
+    allows only where the workload allows reuse.
     """
     used: dict[tuple[str, str], int] = defaultdict(int)
     keys: dict[int, str] = {}
@@ -70,7 +81,7 @@ def prompt_starts(trials: Sequence[Trial]) -> tuple[int, ...]:
     for trial in trials:
         key = keys.get(id(trial.pair))
         if key is None:  # a key is a hash: made once for the trials that share a pair
-            key = keys[id(trial.pair)] = trial.pair.key
+            key = keys[id(trial.pair)] = prompt_user(trial.pair)
         place = (key, trial.cell.workload.prompts_hash)
         starts.append(used[place])
         used[place] += prompts_needed(trial)

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.plan.facts import PromptSetFacts
 from orchestrator.plan.plan import Notice
-from orchestrator.plan.prompts import prompts_needed, requests_in_block, requests_in_warmup
+from orchestrator.plan.prompts import (
+    prompt_user,
+    prompts_needed,
+    requests_in_block,
+    requests_in_warmup,
+)
 from orchestrator.plan.trial import Trial
 
 
@@ -20,9 +25,13 @@ def prompt_stock(
     warmup_requests x in flight + pairs_max x requests_per_block x in flight.
     """
     counts = {facts.hash: facts.count for facts in prompt_sets.values()}
-    groups: dict[tuple[int, str], list[Trial]] = defaultdict(list)
+    users: dict[int, str] = {}
+    groups: dict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
-        groups[(id(trial.pair), trial.cell.workload.prompts_hash)].append(trial)
+        user = users.get(id(trial.pair))
+        if user is None:  # a hash: made once for the trials that share a pair
+            user = users[id(trial.pair)] = prompt_user(trial.pair)
+        groups[(user, trial.cell.workload.prompts_hash)].append(trial)
     neediest: dict[str, tuple[int, list[Trial]]] = {}
     for (_, hash), group in groups.items():
         needed = sum(prompts_needed(trial) for trial in group)

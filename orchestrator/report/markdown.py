@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.plan.trial import Protocol
-from orchestrator.report.row import rows, speedup_text
+from orchestrator.report.row import load_heading, rows, speedup_text
 from orchestrator.report.words import control_sentence, preconditions
 
 
@@ -25,8 +25,8 @@ def _lines(result: SweepResult) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
     yield from _table(
-        ("method", "K", "workload", "load", "T", "speedup [interval]", "AL", "pairs", "verdict",
-         "records"),
+        ("method", "K", "workload", load_heading(result), "T", "speedup [interval]", "AL", "pairs",
+         "verdict", "records"),
         [
             (r.method, r.speculation_length, r.workload, r.load, r.temperature, r.speedup,
              r.acceptance_length, r.pairs, r.verdict, f"[{r.trial_id}]({r.trial_id}/)")

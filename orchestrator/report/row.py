@@ -34,18 +34,20 @@ def rows(result: SweepResult) -> list[Row]:
 
 def row(result: TrialResult, decision: Decision) -> Row:
     cell = result.trial.cell
-    method = "baseline again (A/A)" if result.trial.kind == "aa_control" else cell.method
+    method = "A/A control" if result.trial.kind == "aa_control" else cell.method
     if cell.draft:
         method += f" ({cell.draft})"
+    if result.trial.kind == "confirmation":
+        method += ", again"
     length = result.acceptance_length
     valid = len(result.valid_pairs)
     return Row(
         trial_id=result.trial.id,
         cell=cell.label(),
-        method=method + (" confirmed" if result.trial.kind == "confirmation" else ""),
+        method=method,
         speculation_length=str(cell.speculation_length or "–"),
         workload=cell.workload.name,
-        load=cell.load.label(),
+        load=(str(cell.load.concurrency) if cell.load.mode == "closed" else cell.load.label()),
         temperature=f"{cell.sampling.temperature:g}",
         speedup=speedup_text(decision),
         acceptance_length="–" if length is None else f"{length:.2f}",
@@ -53,6 +55,12 @@ def row(result: TrialResult, decision: Decision) -> Row:
         verdict=verdict_text(result, decision),
         kind=result.trial.kind,
     )
+
+
+def load_heading(result: SweepResult) -> str:
+    """What the load column counts: requests in flight, or whatever each cell says."""
+    closed = all(trial.trial.cell.load.mode == "closed" for trial in result.every)
+    return "in flight" if closed else "load"
 
 
 def speedup_text(decision: Decision) -> str:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.decide.sweep_result import SweepResult
-from orchestrator.report.row import Row, rows
+from orchestrator.report.row import Row, load_heading, rows
 from orchestrator.report.words import control_sentence, preconditions
 
 _COLOUR = {"faster": "green", "slower": "red", "no practical difference": "cyan"}
@@ -19,7 +19,7 @@ def result_table(result: SweepResult) -> RenderableType:
     table.add_column("method")
     table.add_column("K", justify="right")
     table.add_column("workload")
-    table.add_column("load")
+    table.add_column(load_heading(result), justify="right")
     table.add_column("T", justify="right")
     table.add_column(f"{_metric(result)} [interval]", justify="right", no_wrap=True)
     table.add_column("AL", justify="right")

@@ -19,10 +19,12 @@ def control_sentence(result: SweepResult) -> str:
         )
     interval = control.interval
     span = f"{interval.speedup:.3f}x [{interval.low:.3f}, {interval.high:.3f}]"
+    attached = result.manifest["experiment"].get("attach") is not None
+    how = "asked again but not relaunched" if attached else "relaunched"
     if control.trustworthy:
-        return f"A/A control: a baseline against itself, relaunched, gives {span}."
+        return f"A/A control: a baseline against itself, {how}, gives {span}."
     return (
-        f"A/A control FAILED: a baseline against itself, relaunched, gives {span}, outside "
+        f"A/A control FAILED: a baseline against itself, {how}, gives {span}, outside "
         "the margin. Something other than speculation differs between the arms: do not use these "
         "verdicts before it is found."
     )

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import logging
 import os
@@ -24,6 +25,7 @@ from orchestrator.serving import environment, template
 from orchestrator.serving.engine_arguments import placement
 from orchestrator.serving.engine_log import EngineState, log_tail, redirect_output, write_state
 from orchestrator.serving.failure import classify
+from orchestrator.serving.lean_imports import left_out
 from orchestrator.serving.served_engine import ServedEngine, read_served_engine
 
 FACTS_ROUTE = "/orchestrator/facts"
@@ -61,7 +63,8 @@ class VllmApp:
         template_address = self._template_for(served, cpus) if not accelerators else None
         self._report("importing")
         begun = time.monotonic()
-        from orchestrator.serving import vllm_engine  # imports vLLM: seconds
+        with left_out() if not accelerators else contextlib.nullcontext():
+            from orchestrator.serving import vllm_engine  # imports vLLM: seconds
 
         self._seconds["import_s"] = time.monotonic() - begun
         self._report("loading")

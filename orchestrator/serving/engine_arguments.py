@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.serving.served_engine import ServedEngine, nearest
+from orchestrator.serving.served_engine import ServedEngine
+from orchestrator.spec.nearest import nearest
 
 REMOTE_CODE_VARIABLE = "ORCHESTRATOR_ALLOW_REMOTE_CODE"
 

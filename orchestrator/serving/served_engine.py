@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.plan.deployment import Deployment, Speculation
+from orchestrator.spec.nearest import nearest
 
 SPECULATION_KEYS = ("method", "speculation_length", "draft", "options")
 
@@ -64,12 +64,6 @@ def short_name(target: str) -> str:
     ('Llama-3.1-8B-Instruct', 'smol')
     """
     return target.rstrip("/").rsplit("/", 1)[-1]
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was most likely meant to be; None if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
 
 
 def read_served_engine(args: Mapping[str, Any]) -> ServedEngine:

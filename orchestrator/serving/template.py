@@ -41,16 +41,9 @@ VARIABLE = "ORCHESTRATOR_ENGINE_TEMPLATE"
 """Address of a template that replicas on this host may use."""
 
 PID_FILE = "pid"
+PACKAGE_ROOT = str(Path(__file__).resolve().parents[2])
 
-PRELOAD = (
-    "vllm.v1.engine.core",
-    "vllm.v1.executor.uniproc_executor",
-    "vllm.v1.worker.cpu_worker",
-    "vllm.v1.attention.backends.cpu_attn",
-    "vllm.model_executor.models.llama",
-    "vllm.model_executor.model_loader.default_loader",
-    "vllm.v1.structured_output",
-)
+PRELOAD = ("orchestrator.serving.template_main",)
 
 
 @dataclass(frozen=True)
@@ -81,6 +74,9 @@ def start_template(cpus: frozenset[int], environ: Mapping[str, str], log: Path) 
     variables = {**environ, **openmp_environment(cpus), VARIABLE: ""}
     if preload := preloads():
         variables["LD_PRELOAD"] = preload
+    variables["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [PACKAGE_ROOT, environ.get("PYTHONPATH", "")])
+    )
     log.parent.mkdir(parents=True, exist_ok=True)
     with socket.socket(socket.AF_UNIX) as listener, log.open("ab") as output:
         listener.bind(address)
@@ -88,8 +84,8 @@ def start_template(cpus: frozenset[int], environ: Mapping[str, str], log: Path) 
         listener.listen()
         alive_r, alive_w = os.pipe()
         code = (
-            "import sys; from multiprocessing.forkserver import main; "
-            f"main({listener.fileno()}, {alive_r}, {list(PRELOAD)!r}, sys_path={sys.path!r})"
+            "from multiprocessing.forkserver import main; "
+            f"main({listener.fileno()}, {alive_r}, {list(PRELOAD)!r})"
         )
         try:
             child = subprocess.Popen(
@@ -107,7 +103,7 @@ def start_template(cpus: frozenset[int], environ: Mapping[str, str], log: Path) 
 
 
 def reachable(address: str | None) -> bool:
-    """Whether a template is there. It is not connected to: that alone would be taken as an order."""
+    """Whether a template is there. It is not connected to: it would take that as an order."""
     if not address:
         return False
     try:

@@ -6,9 +6,9 @@ import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from orchestrator.spec.section import Section, Text, broken
+from orchestrator.spec.section import Flag, Section, Text, broken
 
 
 def _address(url: str) -> str:
@@ -49,3 +49,32 @@ class Attach(Section):
         Field(default=None, description="environment variable that holds the API key")
     )
     headers: Annotated[dict[str, Text], AfterValidator(_no_secrets)] = Field(default_factory=dict)
+    tls_ca_file: Text | None = Field(
+        default=None,
+        description="PEM file of the authority (or the certificate itself) that vouches for the "
+        "servers, relative to this file; without it the system's authorities do",
+    )
+    tls_verify: Flag = Field(
+        default=True, description="false: any certificate will do, also a forged one"
+    )
+
+    @model_validator(mode="after")
+    def _tls_only_where_it_acts(self) -> Attach:
+        if self.tls_ca_file is None and self.tls_verify:
+            return self
+        key = "tls_verify" if self.tls_ca_file is None else "tls_ca_file"
+        if not any(url.startswith("https://") for url in (self.baseline, self.speculative)):
+            raise broken(
+                "acts only with an https:// address",
+                value=f"'{self.tls_ca_file}'" if self.tls_ca_file else "false",
+                key=(key,),
+                involves=[("baseline",), ("speculative",)],
+            )
+        if self.tls_ca_file is not None and not self.tls_verify:
+            raise broken(
+                "must not be given together with tls_verify: false, which looks at no certificate",
+                value=f"'{self.tls_ca_file}'",
+                key=("tls_ca_file",),
+                involves=[("tls_verify",)],
+            )
+        return self

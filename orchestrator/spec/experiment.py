@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
@@ -133,5 +134,9 @@ class Experiment(Section):
         return self
 
     def as_plain(self) -> dict[str, Any]:
-        """The resolved experiment as plain JSON, for the records."""
-        return self.model_dump(mode="json")
+        """The resolved experiment as plain JSON, for the records; a password in a URI is masked."""
+        plain = self.model_dump(mode="json")
+        uri = self.tracking.uri
+        if uri is not None:
+            plain["tracking"]["uri"] = re.sub(r"//[^/@]*@", "//***@", uri)
+        return plain

@@ -40,6 +40,10 @@ def resolve(raw: dict[str, Any], base: FilePath) -> tuple[dict[str, Any], list[F
     load = raw.get("load")
     if isinstance(load, dict) and isinstance(load.get("trace"), str):
         result["load"] = load | {"trace": _file(load["trace"], base, ("load", "trace"), found)}
+    attach = raw.get("attach")
+    if isinstance(attach, dict) and isinstance(attach.get("tls_ca_file"), str):
+        file = _file(attach["tls_ca_file"], base, ("attach", "tls_ca_file"), found)
+        result["attach"] = attach | {"tls_ca_file": file}
     return result, found
 
 

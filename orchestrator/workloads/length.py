@@ -94,7 +94,8 @@ def control_length(prompts: PromptSet, length: InputLength, count_tokens: CountT
 
     selection: prompts outside the bounds are left out. cut: longer ones are cut, ones that are too
     short left out. join: prompts of one category are put together in order, separated by a blank
-    line, until the length is reached, then cut; each prompt's text is used once.
+    line, until the length is reached, then cut; what the categories have left is joined as
+    `mixed`; each prompt's text is used once.
     Without bounds the set is returned counted and otherwise as it was.
     Raises: WorkloadError when no prompt is left; says which lengths there are.
     """

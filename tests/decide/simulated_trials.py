@@ -40,26 +40,24 @@ def run_trials(log_ratios: Floats, plan: LookPlan, margin: float, truth: float =
     """`log_ratios`: (trials, pairs_max). The drift rule, which only delays a stop, is left out."""
     m, log_truth = math.log1p(margin), math.log(truth)
     trials = len(log_ratios)
-    result = Trials(
-        *(np.zeros(trials, dtype=bool) for _ in range(3)),
-        np.full(trials, plan.pairs_max),
-        *(np.zeros(trials, dtype=bool) for _ in range(3)),
-    )
+    faster, slower, equal, covered, ever_faster, ever_slower = np.zeros((6, trials), dtype=bool)
+    pairs = np.full(trials, plan.pairs_max)
     running = np.ones(trials, dtype=bool)
     for n in range(plan.pairs_min, plan.pairs_max + 1):
         seen = log_ratios[:, :n]
         half = critical_value(plan, n) * inflated_standard_error(seen)
         low, high = seen.mean(axis=-1) - half, seen.mean(axis=-1) + half
-        faster, slower, equal = low > m, high < -m, (low >= -m) & (high <= m)
-        stops = running & (faster | slower | equal | (n == plan.pairs_max))
-        result.ever_faster[:] |= faster
-        result.ever_slower[:] |= slower
-        result.faster[stops], result.slower[stops] = faster[stops], slower[stops]
-        result.equal[stops] = equal[stops]
-        result.pairs[stops] = n
-        result.covered[stops] = (low <= log_truth)[stops] & (log_truth <= high)[stops]
+        above, below, within = low > m, high < -m, (low >= -m) & (high <= m)
+        stops = running & (above | below | within | (n == plan.pairs_max))
+        ever_faster |= above
+        ever_slower |= below
+        faster |= stops & above
+        slower |= stops & below
+        equal |= stops & within
+        covered |= stops & (low <= log_truth) & (log_truth <= high)
+        pairs[stops] = n
         running &= ~stops
-    return result
+    return Trials(faster, slower, equal, pairs, covered, ever_faster, ever_slower)
 
 
 def independent(rng: np.random.Generator, trials: int, pairs: int, sd: float) -> Floats:
@@ -73,7 +71,7 @@ def autocorrelated(
     x = rng.standard_normal((trials, pairs))
     for i in range(1, pairs):
         x[:, i] = rho * x[:, i - 1] + math.sqrt(1 - rho * rho) * x[:, i]
-    return sd * x
+    return np.asarray(sd * x, dtype=np.float64)
 
 
 def from_blocks(levels: Floats) -> Floats:
@@ -83,4 +81,4 @@ def from_blocks(levels: Floats) -> Floats:
     """
     first, second = levels[:, 0::2], levels[:, 1::2]
     baseline_first = np.arange(first.shape[1]) % 2 == 0
-    return np.where(baseline_first, second - first, first - second)
+    return np.asarray(np.where(baseline_first, second - first, first - second), dtype=np.float64)

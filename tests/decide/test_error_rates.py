@@ -56,15 +56,18 @@ def noise(kind: str, seed: int = 11) -> Floats:
         case "level drifts by a fifth, autocorrelated blocks":
             return from_blocks(autocorrelated(rng, TRIALS, 48, 0.028, 0.5) + FIFTH)
         case "heavy tails":
-            return 0.03 * rng.standard_t(3, (TRIALS, 24))
+            tails: Floats = 0.03 * rng.standard_t(3, (TRIALS, 24))
+            return tails
         case "one pair in twenty is slowed down at random":
             hit = rng.random((TRIALS, 24)) < 0.05
             sign = rng.choice([-1.0, 1.0], (TRIALS, 24))
-            return independent(rng, TRIALS, 24, 0.03) + hit * sign * rng.exponential(
-                0.3, (TRIALS, 24)
-            )
+            slowed = independent(rng, TRIALS, 24, 0.03)
+            slowed += hit * sign * rng.exponential(0.3, (TRIALS, 24))
+            return slowed
         case "order effect of 5 %":
-            return independent(rng, TRIALS, 24, 0.02) + np.where(np.arange(24) % 2, 0.025, -0.025)
+            ordered = independent(rng, TRIALS, 24, 0.02)
+            ordered += np.where(np.arange(24) % 2, 0.025, -0.025)
+            return ordered
     raise ValueError(kind)
 
 

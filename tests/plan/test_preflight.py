@@ -160,6 +160,15 @@ def test_processors_count_as_well() -> None:
     assert plan(spec, cluster=ClusterFacts(gpus=0, cpus=4)).trials
 
 
+def test_a_batch_size_above_a_cap_that_the_file_sets_is_queueing() -> None:
+    planned = plan(experiment(batch_size=[4, 16], engine={"max_num_seqs": 8}))
+    assert notice(planned, "queueing").text.startswith(
+        "16 in flight is above engine.max_num_seqs=8"
+    )
+    assert {d.engine["max_num_seqs"] for d in planned.deployments} == {8}
+    assert planned.trials[0].cell.batch_size == 4
+
+
 def test_a_set_that_is_too_small_is_an_error_with_the_sum() -> None:
     """Per pair: batch 1 and 4 at 2 temperatures, (24 pairs + 1 warm-up) x (1 + 4) x 2 = 250."""
     spec = experiment(batch_size=[1, 4], temperature=[0.0, 0.8])
@@ -215,6 +224,27 @@ def test_on_a_cpu_seeded_prefill_is_kept_whole() -> None:
     planned = plan(spec, longest=900)
     assert notice(planned, "seeded_chunked_prefill").severity == "note"
     assert {d.engine["max_num_batched_tokens"] for d in planned.deployments} == {4096}
+
+
+def test_the_limit_that_is_set_does_not_depend_on_whether_prompts_were_counted() -> None:
+    """4 x max_model_len 2048 = 8192: `plan` without a tokenizer names the sweep's own trials."""
+    spec = experiment(
+        batch_size=4,
+        temperature=0.8,
+        placement={"gpus_per_replica": 0},
+        engine={"max_model_len": 2048},
+    )
+    counted = plan(spec)
+    uncounted = plan(spec, prompt_sets={"chat": PromptSetFacts(10_000, "hash of bundled:chat")})
+    assert counted.deployments[0].engine["max_num_batched_tokens"] == 8192
+    assert [t.id for t in counted.trials] == [t.id for t in uncounted.trials]
+
+
+def test_where_nothing_is_known_the_danger_is_said() -> None:
+    spec = experiment(temperature=0.8, placement={"gpus_per_replica": 0})
+    planned = plan(spec, prompt_sets={"chat": PromptSetFacts(1000, "h")})
+    assert notice(planned, "seeded_chunked_prefill").severity == "warning"
+    assert "max_num_batched_tokens" not in planned.deployments[0].engine
 
 
 @pytest.mark.parametrize(

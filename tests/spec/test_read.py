@@ -250,6 +250,12 @@ def test_secrets_are_not_taken_from_the_file(tmp_path: Path) -> None:
     assert "Bearer x" not in "".join(map(str, faults))
 
 
+def test_a_password_in_the_tracking_address_is_not_recorded(tmp_path: Path) -> None:
+    read = read_text(tmp_path, with_lines("tracking: {uri: 'postgresql://me:pw@db/mlflow'}\n"))
+    assert read.tracking.uri == "postgresql://me:pw@db/mlflow"
+    assert read.as_plain()["tracking"]["uri"] == "postgresql://***@db/mlflow"
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 import re
 import time
-import urllib.error
-import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from orchestrator.adapters.http.page import get_page
+from orchestrator.adapters.http.pool import Tls
 from orchestrator.ports import Endpoint
 from orchestrator.records import CounterSnapshot
 
@@ -85,7 +85,6 @@ _WANTED = frozenset(
     for name in names
 )
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +93,20 @@ class PrometheusProbe:
     requests over replicas, give every replica an endpoint and add them with `add_replicas`."""
 
     timeout_s: float = 5.0
+    tls: Tls = Tls()  # noqa: RUF009 -- frozen
 
     def read(self, endpoint: Endpoint) -> CounterSnapshot | None:
         """None when the page cannot be had, or has nothing on it that is understood."""
-        request = urllib.request.Request(
-            endpoint.base_url.rstrip("/") + "/metrics", headers=dict(endpoint.headers)
-        )
-        # No proxies: what they would answer is not the server's word.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=self.timeout_s) as response:
-                page = response.read(_LIMIT_BYTES).decode("utf-8", "replace")
-        except (OSError, urllib.error.URLError):
+            page = get_page(
+                endpoint.base_url.rstrip("/") + "/metrics",
+                headers=endpoint.headers,
+                timeout_s=self.timeout_s,
+                tls=self.tls,
+            )
+        except OSError:
             return None
-        return read_page(page, at_unix_s=time.time())
+        return read_page(page.text, at_unix_s=time.time()) if page.status == 200 else None
 
 
 def read_page(page: str, *, at_unix_s: float) -> CounterSnapshot | None:

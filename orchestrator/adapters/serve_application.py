@@ -1,0 +1,136 @@
+"""One engine as one Ray Serve application: order it, wait for it, take it down."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.serve.schema import ApplicationStatus
+
+from orchestrator.adapters import processes
+from orchestrator.adapters.device_memory import wait_device_memory_freed
+from orchestrator.errors import DeploymentError, ModelUnavailable
+from orchestrator.records import FailureClass
+from orchestrator.serving import app
+from orchestrator.serving.engine_log import EngineState, log_tail, read_state
+from orchestrator.serving.failure import classify
+from orchestrator.serving.served_engine import ServedEngine
+
+POLL_S = 0.2
+STOP_GRACE_S = 20.0
+
+_SERVE = threading.RLock()
+"""Serve's client is used by one thread at a time; its calls here return at once."""
+
+
+def order(served: ServedEngine, name: str, route_prefix: str) -> None:
+    """Asks Serve for the application and returns at once."""
+    target = serve.RunTarget(
+        app.build(served.model_dump(mode="json")), name=name, route_prefix=route_prefix
+    )
+    with _SERVE:
+        serve.run_many(
+            [target],
+            wait_for_ingress_deployment_creation=False,
+            wait_for_applications_running=False,
+        )
+
+
+def wait_ready(name: str, log_path: Path, timeout_s: float) -> None:
+    """Blocks until the application answers. Raises: DeploymentError"""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        state = read_state(log_path)
+        if state is not None and state.phase == "failed":
+            raise _failed(state, log_path)
+        with _SERVE:
+            seen = serve.status().applications.get(name)
+        status = seen.status if seen is not None else None
+        if status == ApplicationStatus.RUNNING:
+            return
+        if status in (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY):
+            raise _failed(read_state(log_path), log_path, _messages(seen))
+        if time.monotonic() >= deadline:
+            phase = state.phase if state else "waiting for a place to run"
+            raise DeploymentError(
+                FailureClass.START_TIMEOUT.value,
+                f"{name} did not answer within {timeout_s:g} s; it was {phase}",
+                log_tail(log_path),
+                str(log_path),
+            )
+        time.sleep(POLL_S)
+
+
+def _failed(state: EngineState | None, log_path: Path, message: str = "") -> DeploymentError:
+    tail = log_tail(log_path) or message
+    if state is not None and state.failure and state.cause:
+        return DeploymentError(state.failure, state.cause, tail, str(log_path))
+    found = classify(tail)
+    return DeploymentError(found.failure.value, found.cause, tail, str(log_path))
+
+
+def _messages(seen: Any) -> str:
+    return "\n".join([seen.message, *(one.message for one in seen.deployments.values())])
+
+
+def explained(error: BaseException, log_path: Path) -> BaseException:
+    """A start's error as one of ours; what was raised on purpose, or by Ctrl-C, stays."""
+    ours = isinstance(error, DeploymentError | ModelUnavailable)
+    if ours or not isinstance(error, Exception):
+        return error
+    return DeploymentError(
+        FailureClass.START_FAILED.value,
+        f"{type(error).__name__}: {error}",
+        log_tail(log_path),
+        str(log_path),
+    )
+
+
+def known_processes(log_path: Path) -> frozenset[processes.ProcessId]:
+    """Processes a start has named so far, if they are on this host."""
+    state = read_state(log_path)
+    if state is None or state.host != socket.gethostname():
+        return frozenset()
+    return processes.identify(state.pids)
+
+
+def take_down(name: str, running: frozenset[processes.ProcessId]) -> None:
+    """Deletes the application; returns when its processes and their device memory are gone."""
+    with _SERVE, contextlib.suppress(Exception):  # a cluster that is gone took it along
+        serve.delete(name, _blocking=False)
+    processes.wait_gone(running, grace_s=STOP_GRACE_S)
+    until = time.monotonic() + STOP_GRACE_S
+    while time.monotonic() < until and _listed(name):
+        time.sleep(POLL_S)
+    wait_device_memory_freed({one.pid for one in running})
+
+
+def _listed(name: str) -> bool:
+    with _SERVE:
+        try:
+            return name in serve.status().applications
+        except Exception:  # noqa: BLE001 - no controller left: nothing runs any more
+            return False
+
+
+def get_json(url: str, *, timeout_s: float = 30.0) -> dict[str, Any]:
+    """Raises: OSError, ValueError"""
+    with urllib.request.urlopen(url, timeout=timeout_s) as answer:
+        content: dict[str, Any] = json.load(answer)
+        return content
+
+
+def answers(url: str, *, timeout_s: float = 10.0) -> bool:
+    """Whether a GET there is answered with 200."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout_s) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
