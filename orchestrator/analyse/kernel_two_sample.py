@@ -54,7 +54,7 @@ def median_bandwidth(squared: NDArray[np.float64]) -> float | None:
 
 def _squared_distances(x: NDArray[np.float64]) -> NDArray[np.float64]:
     norms = (x * x).sum(axis=1)
-    squared = norms[:, None] + norms[None, :] - 2 * x @ x.T
+    squared: NDArray[np.float64] = norms[:, None] + norms[None, :] - 2 * x @ x.T
     # Rounding leaves equal vectors about 1e-16 of their norm apart.
     squared[squared < 1e-12 * max(float(norms.max()), 1e-300)] = 0.0
     return squared

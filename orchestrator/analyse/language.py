@@ -21,44 +21,45 @@ _BY_SCRIPT = {
     "greek": "el", "hebrew": "he", "arabic": "ar", "devanagari": "hi", "thai": "th",
     "hangul": "ko", "han": "zh",
 }  # fmt: skip
-_COMMON: dict[str, frozenset[str]] = {
-    "en": frozenset(
+_COMMONEST: dict[str, str] = {
+    "en": (
         "the of and to in is that it for was on are with as be this have from or by not but at "
-        "they which you will their can has one if we your an".split()
+        "they which you will their can has one if we your an"
     ),
-    "de": frozenset(
+    "de": (
         "der die und das ist nicht ein eine zu den mit sich auf für dem im von es auch als werden "
-        "wird sie sind oder wie aus bei nach noch wenn".split()
+        "wird sie sind oder wie aus bei nach noch wenn"
     ),
-    "fr": frozenset(
+    "fr": (
         "le la les des et est un une dans que qui pour pas sur au avec ce il du par plus ne vous "
-        "nous sont aux cette ou mais leur être".split()
+        "nous sont aux cette ou mais leur être"
     ),
-    "es": frozenset(
+    "es": (
         "el la los las y es en que de un una por con para del se no al lo como más su pero sus "
-        "este o cuando muy ser son".split()
+        "este o cuando muy ser son"
     ),
-    "it": frozenset(
+    "it": (
         "il la che di e è un una per non con sono del della nel gli i le da si al anche come più "
-        "ma questo alla dei o essere".split()
+        "ma questo alla dei o essere"
     ),
-    "pt": frozenset(
+    "pt": (
         "o a os as e é de que um uma em do da para com não por no na dos se mais como mas ao ele "
-        "das são ou também".split()
+        "das são ou também"
     ),
-    "nl": frozenset(
+    "nl": (
         "de het een en van is dat niet in te op voor met zijn aan er die als ook maar om door bij "
-        "naar wordt deze of worden kan uit".split()
+        "naar wordt deze of worden kan uit"
     ),
-    "ru": frozenset(
+    "ru": (
         "и в не на что с как это по но из у к за для от так же или он она они его быть если мы "
-        "при только".split()
+        "при только"
     ),
-    "uk": frozenset(
+    "uk": (
         "і в не на що з як це та до але у за для від так або він вона вони його бути якщо ми при "
-        "тільки й є".split()
+        "тільки й є"
     ),
 }
+_COMMON = {code: frozenset(listed.split()) for code, listed in _COMMONEST.items()}
 _CYRILLIC = ("ru", "uk")
 WORDS_MIN = 5
 """Fewer common words than this decide nothing."""

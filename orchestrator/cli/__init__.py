@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from orchestrator.errors import OrchestratorError
@@ -65,10 +66,11 @@ def _parser() -> _Parser:
     return parser
 
 
-def _guarded(run: object) -> int:
-    assert callable(run)
+def _guarded(run: Callable[[], int]) -> int:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _as_interrupt)
     try:
-        return int(run())
+        return run()
     except OrchestratorError as error:
         _say(f"error: {error}")
         tail = getattr(error, "log_tail", "")
@@ -91,6 +93,11 @@ def _guarded(run: object) -> int:
             f"  this is a defect of ours; the traceback is in {name}, please report it with that"
         )
         return 70
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    """A scheduler's SIGTERM ends like Ctrl-C: engines stopped, records whole."""
+    raise KeyboardInterrupt
 
 
 def _say(text: str) -> None:

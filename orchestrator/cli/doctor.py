@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from orchestrator.adapters.local.doctor import Check, examine
@@ -42,7 +43,8 @@ def _table(checks: list[Check]) -> Table:
     for heading in ("", "", "found", "what to do"):
         table.add_column(heading, overflow="fold")
     for check in checks:
-        table.add_row(_MARK[check.state], check.subject, check.found, check.mend or "")
+        cells = (escape(text) for text in (check.subject, check.found, check.mend or ""))
+        table.add_row(_MARK[check.state], *cells)
     return table
 
 

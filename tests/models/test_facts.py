@@ -37,6 +37,7 @@ def test_a_folder_of_safetensors(tmp_path: Path) -> None:
     assert (facts.vocab_size, facts.max_position_embeddings, facts.num_layers) == (49152, 8192, 30)
     assert facts.parameter_bytes == 156
     assert facts.vocabulary_hash is not None
+    assert read_model_facts(tmp_path, with_vocabulary=False).vocabulary_hash is None
 
 
 def test_what_is_missing_is_none_and_a_missing_config_is_said(tmp_path: Path) -> None:

@@ -18,6 +18,12 @@ from orchestrator.records import FailureClass, Outcome
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
+_QUIET = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # our store and MLflow hold the results
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # Ctrl-C is ours: it has engines to stop
+    "RAY_AIR_NEW_OUTPUT": "0",  # the new output prints tables even at verbose=0
+}
+
 MakeRunner = Callable[[PairProvider], TrialRunner]
 
 
@@ -55,8 +61,8 @@ class RayTuneExecutor:
             # sends, so it must not reserve them a second time.
             {"cpu": 0.001},
         )
-        os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
-        os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
         os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(self.slots))
         tuner = tune.Tuner(
             trainable,

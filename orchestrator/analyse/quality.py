@@ -1,0 +1,237 @@
+"""Equally good where they may differ: the quality of two arms' answers, figure by figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from orchestrator.analyse.agreement import Answer
+from orchestrator.analyse.answer_ending import cut_off, empty, open_code_block, refuses
+from orchestrator.analyse.key_information import kept_information
+from orchestrator.analyse.language import language
+from orchestrator.analyse.paired_means import MeanComparison, compare_means
+from orchestrator.analyse.paired_outcomes import (
+    Comparison,
+    OutcomeComparison,
+    compare_outcomes,
+    paired_counts,
+)
+from orchestrator.analyse.paired_ratio import RatioComparison, compare_ratio
+from orchestrator.analyse.repetition import compression_ratio, distinct_n, loop_share
+from orchestrator.analyse.words import words
+
+LOOPING_SHARE = 0.25
+"""An answer with this share of its words inside one loop of three or more repeats is looping."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerQuality:
+    """Figures of one answer by itself; None where undefined."""
+
+    empty: bool
+    cut_off: bool | None
+    open_code_block: bool
+    refuses: bool
+    looping: bool
+    language: str | None
+    distinct_2: float | None
+    loop_share: float | None
+    compression_ratio: float | None
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class QualityReport:
+    """The arms side by side; every name as in `docs/quality.md`."""
+
+    prompts: int
+    rates: Mapping[str, OutcomeComparison]
+    """Shares of answers that are empty, cut_off, open_code_block, refuses, looping, off_language."""
+    scores: Mapping[str, MeanComparison]
+    """distinct_2, and against the floor: kept_information, similarity."""
+    lengths: RatioComparison
+    lengths_from: str
+    worse: tuple[str, ...]
+    """Figures by which the speculative arm is worse."""
+    undecided: tuple[str, ...]
+
+
+def answer_quality(answer: Answer) -> AnswerQuality:
+    """The figures of one answer."""
+    units = words(answer.text)
+    share = loop_share(units)
+    return AnswerQuality(
+        empty=empty(answer.text),
+        cut_off=cut_off(answer.finish_reason),
+        open_code_block=open_code_block(answer.text),
+        refuses=refuses(answer.text),
+        looping=share is not None and share >= LOOPING_SHARE,
+        language=language(answer.text),
+        distinct_2=distinct_n(units, 2),
+        loop_share=share,
+        compression_ratio=compression_ratio(answer.text),
+        words=len(units),
+    )
+
+
+def compare_quality(
+    baseline: Iterable[Answer],
+    speculative: Iterable[Answer],
+    rng: np.random.Generator,
+    *,
+    relaunched: Iterable[Answer] = (),
+    similarity: Mapping[str, tuple[float, float]] | None = None,
+    margin: float = 0.05,
+    level: float = 0.05,
+) -> QualityReport:
+    """Every figure of both arms, each with a paired test and the equivalence margin.
+
+    `relaunched` are a relaunched baseline's answers: what the baseline keeps of its own key
+    information when it is asked again is the floor for what the speculative arm keeps. `similarity`
+    maps a prompt to the cosine similarities to the baseline's answer of (the relaunched baseline's,
+    the speculative arm's) answer.
+    The level is shared out over the figures (Bonferroni), so that the chance of a worse figure among
+    equal arms is at most `level`; "no practical difference" is claimed at `level` figure by figure.
+    """
+    mine, its = _by_prompt(baseline), _by_prompt(speculative)
+    prompts = [prompt for prompt in mine if prompt in its]
+    first = {prompt: answer_quality(mine[prompt]) for prompt in prompts}
+    second = {prompt: answer_quality(its[prompt]) for prompt in prompts}
+    floor = _by_prompt(relaunched)
+    figures = len(_RATES) + 2 + bool(floor) + bool(similarity) + 1
+    strict = level / figures
+
+    rates = {
+        name: _rate(of, first, second, margin, level, strict) for name, of in _RATES.items()
+    }
+    rates["off_language"] = _off_language(first, second, margin, level, strict)
+
+    def scored(
+        a: Mapping[str, float | None], b: Mapping[str, float | None]
+    ) -> MeanComparison:
+        return _both_levels(
+            lambda at: compare_means(a, b, rng, margin=margin, level=at, permutations=_draws(at)),
+            level,
+            strict,
+        )
+
+    scores = {
+        "distinct_2": scored(
+            {p: first[p].distinct_2 for p in prompts}, {p: second[p].distinct_2 for p in prompts}
+        )
+    }
+    if floor:
+        known = [prompt for prompt in prompts if prompt in floor]
+        scores["kept_information"] = scored(
+            {p: kept_information(mine[p].text, floor[p].text).share for p in known},
+            {p: kept_information(mine[p].text, its[p].text).share for p in known},
+        )
+    if similarity:
+        scores["similarity"] = scored(
+            {p: pair[0] for p, pair in similarity.items()},
+            {p: pair[1] for p, pair in similarity.items()},
+        )
+    tokens = all(a[p].token_ids is not None for a in (mine, its) for p in prompts)
+    lengths = _both_levels(
+        lambda at: compare_ratio(
+            [_length(mine[p], tokens) for p in prompts],
+            [_length(its[p], tokens) for p in prompts],
+            rng, margin=margin, level=at, permutations=_draws(at),
+        ),
+        level,
+        strict,
+    )  # fmt: skip
+    verdicts = {name: rate.comparison for name, rate in rates.items()}
+    verdicts |= {name: score.comparison for name, score in scores.items()}
+    bad = {name: Comparison.HIGHER for name in rates} | dict.fromkeys(scores, Comparison.LOWER)
+    worse = [name for name, verdict in verdicts.items() if verdict is bad[name]]
+    if lengths.comparison in (Comparison.HIGHER, Comparison.LOWER):
+        worse.append("lengths")
+    verdicts["lengths"] = lengths.comparison
+    return QualityReport(
+        prompts=len(prompts),
+        rates=rates,
+        scores=scores,
+        lengths=lengths,
+        lengths_from="tokens" if tokens else "characters",
+        worse=tuple(worse),
+        undecided=tuple(n for n, verdict in verdicts.items() if verdict is Comparison.CANNOT_TELL),
+    )
+
+
+_RATES: Mapping[str, Callable[[AnswerQuality], bool | None]] = {
+    "empty": lambda q: q.empty,
+    "cut_off": lambda q: q.cut_off,
+    "open_code_block": lambda q: q.open_code_block,
+    "refuses": lambda q: q.refuses,
+    "looping": lambda q: q.looping,
+}
+
+
+def cosine(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Cosine similarity of two embedding vectors. Undefined: None when either is 0."""
+    a, b = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms > 0 and math.isfinite(norms) else None
+
+
+def _rate(
+    of: Callable[[AnswerQuality], bool | None],
+    first: Mapping[str, AnswerQuality],
+    second: Mapping[str, AnswerQuality],
+    margin: float,
+    level: float,
+    strict: float,
+) -> OutcomeComparison:
+    counts = paired_counts(
+        {prompt: of(q) for prompt, q in first.items()},
+        {prompt: of(q) for prompt, q in second.items()},
+    )
+    return _both_levels(lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict)
+
+
+def _off_language(
+    first: Mapping[str, AnswerQuality],
+    second: Mapping[str, AnswerQuality],
+    margin: float,
+    level: float,
+    strict: float,
+) -> OutcomeComparison:
+    """Answers of the speculative arm in another language than the baseline's.
+
+    The baseline's own language is the expectation, so its share is 0 by definition, and the test
+    asks whether the speculative arm's share is above what chance of one in two would excuse.
+    """
+    known = {
+        prompt: q.language == second[prompt].language
+        for prompt, q in first.items()
+        if q.language is not None and second[prompt].language is not None
+    }
+    counts = paired_counts(dict.fromkeys(known, False), {p: not same for p, same in known.items()})
+    return _both_levels(lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict)
+
+
+def _both_levels[T: (OutcomeComparison, MeanComparison, RatioComparison)](
+    compare: Callable[[float], T], level: float, strict: float
+) -> T:
+    """Equality is claimed at `level`; a difference only at the level shared out."""
+    usual = compare(level)
+    if usual.comparison in (Comparison.HIGHER, Comparison.LOWER):
+        return compare(strict)
+    return usual
+
+
+def _draws(level: float) -> int:
+    """Enough sign flips that a p-value at the level is well above the smallest possible."""
+    return max(1999, math.ceil(20 / level))
+
+
+def _length(answer: Answer, tokens: bool) -> int:
+    return len(answer.token_ids) if tokens and answer.token_ids is not None else len(answer.text)
+
+
+def _by_prompt(answers: Iterable[Answer]) -> dict[str, Answer]:
+    return {answer.prompt_id: answer for answer in answers}
