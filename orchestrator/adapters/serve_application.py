@@ -32,10 +32,12 @@ _SERVE = threading.RLock()
 
 def order(served: ServedEngine, name: str, route_prefix: str) -> None:
     """Asks Serve for the application and returns at once."""
-    target = serve.RunTarget(
-        app.build(served.model_dump(mode="json")), name=name, route_prefix=route_prefix
-    )
     with _SERVE:
+        # Building too: it registers a module with cloudpickle and takes it back, which two threads
+        # may not do at once.
+        target = serve.RunTarget(
+            app.build(served.model_dump(mode="json")), name=name, route_prefix=route_prefix
+        )
         serve.run_many(
             [target],
             wait_for_ingress_deployment_creation=False,

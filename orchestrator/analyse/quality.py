@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from orchestrator.analyse.paired_outcomes import (
 from orchestrator.analyse.paired_ratio import RatioComparison, compare_ratio
 from orchestrator.analyse.repetition import compression_ratio, distinct_n, loop_share
 from orchestrator.analyse.words import words
+
+_T = TypeVar("_T", OutcomeComparison, MeanComparison, RatioComparison)
 
 LOOPING_SHARE = 0.25
 """An answer with this share of its words inside one loop of three or more repeats is looping."""
@@ -49,7 +52,8 @@ class QualityReport:
 
     prompts: int
     rates: Mapping[str, OutcomeComparison]
-    """Shares of answers that are empty, cut_off, open_code_block, refuses, looping, off_language."""
+    """Shares of answers that are empty, cut_off, open_code_block, refuses, looping; and against
+    the floor: off_language."""
     scores: Mapping[str, MeanComparison]
     """distinct_2, and against the floor: kept_information, similarity."""
     lengths: RatioComparison
@@ -89,8 +93,9 @@ def compare_quality(
 ) -> QualityReport:
     """Every figure of both arms, each with a paired test and the equivalence margin.
 
-    `relaunched` are a relaunched baseline's answers: what the baseline keeps of its own key
-    information when it is asked again is the floor for what the speculative arm keeps. `similarity`
+    `relaunched` are a relaunched baseline's answers: how much of its own key information the
+    baseline keeps when it is asked again, and how often it changes its language, are the floor for
+    what the speculative arm does (without them, these two figures are left out). `similarity`
     maps a prompt to the cosine similarities to the baseline's answer of (the relaunched baseline's,
     the speculative arm's) answer.
     The level is shared out over the figures (Bonferroni), so that the chance of a worse figure among
@@ -101,17 +106,21 @@ def compare_quality(
     first = {prompt: answer_quality(mine[prompt]) for prompt in prompts}
     second = {prompt: answer_quality(its[prompt]) for prompt in prompts}
     floor = _by_prompt(relaunched)
-    figures = len(_RATES) + 2 + bool(floor) + bool(similarity) + 1
+    figures = len(_RATES) + 2 + 2 * bool(floor) + bool(similarity)
     strict = level / figures
 
-    rates = {
-        name: _rate(of, first, second, margin, level, strict) for name, of in _RATES.items()
-    }
-    rates["off_language"] = _off_language(first, second, margin, level, strict)
+    def rated(a: Mapping[str, bool | None], b: Mapping[str, bool | None]) -> OutcomeComparison:
+        counts = paired_counts(a, b)
+        return _both_levels(
+            lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict
+        )
 
-    def scored(
-        a: Mapping[str, float | None], b: Mapping[str, float | None]
-    ) -> MeanComparison:
+    rates = {
+        name: rated({p: of(q) for p, q in first.items()}, {p: of(q) for p, q in second.items()})
+        for name, of in _RATES.items()
+    }
+
+    def scored(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> MeanComparison:
         return _both_levels(
             lambda at: compare_means(a, b, rng, margin=margin, level=at, permutations=_draws(at)),
             level,
@@ -125,6 +134,8 @@ def compare_quality(
     }
     if floor:
         known = [prompt for prompt in prompts if prompt in floor]
+        again = {prompt: answer_quality(floor[prompt]) for prompt in known}
+        rates["off_language"] = rated(_off_language(first, again), _off_language(first, second))
         scores["kept_information"] = scored(
             {p: kept_information(mine[p].text, floor[p].text).share for p in known},
             {p: kept_information(mine[p].text, its[p].text).share for p in known},
@@ -178,45 +189,20 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float | None:
     return float(a @ b) / norms if norms > 0 and math.isfinite(norms) else None
 
 
-def _rate(
-    of: Callable[[AnswerQuality], bool | None],
-    first: Mapping[str, AnswerQuality],
-    second: Mapping[str, AnswerQuality],
-    margin: float,
-    level: float,
-    strict: float,
-) -> OutcomeComparison:
-    counts = paired_counts(
-        {prompt: of(q) for prompt, q in first.items()},
-        {prompt: of(q) for prompt, q in second.items()},
-    )
-    return _both_levels(lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict)
-
-
 def _off_language(
-    first: Mapping[str, AnswerQuality],
-    second: Mapping[str, AnswerQuality],
-    margin: float,
-    level: float,
-    strict: float,
-) -> OutcomeComparison:
-    """Answers of the speculative arm in another language than the baseline's.
-
-    The baseline's own language is the expectation, so its share is 0 by definition, and the test
-    asks whether the speculative arm's share is above what chance of one in two would excuse.
-    """
-    known = {
-        prompt: q.language == second[prompt].language
-        for prompt, q in first.items()
-        if q.language is not None and second[prompt].language is not None
+    baseline: Mapping[str, AnswerQuality], other: Mapping[str, AnswerQuality]
+) -> dict[str, bool | None]:
+    """Which answers are in another language than the baseline's; None where either is unclear."""
+    return {
+        prompt: None
+        if None in (q.language, other[prompt].language)
+        else q.language != other[prompt].language
+        for prompt, q in baseline.items()
+        if prompt in other
     }
-    counts = paired_counts(dict.fromkeys(known, False), {p: not same for p, same in known.items()})
-    return _both_levels(lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict)
 
 
-def _both_levels[T: (OutcomeComparison, MeanComparison, RatioComparison)](
-    compare: Callable[[float], T], level: float, strict: float
-) -> T:
+def _both_levels(compare: Callable[[float], _T], level: float, strict: float) -> _T:
     """Equality is claimed at `level`; a difference only at the level shared out."""
     usual = compare(level)
     if usual.comparison in (Comparison.HIGHER, Comparison.LOWER):

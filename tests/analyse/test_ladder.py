@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -185,7 +186,7 @@ class TestBreakEven:
         )
         assert found.load == pytest.approx(2.0)
         assert found.crossings[0].between == (1, 4)
-        # log 1.4 / (log 1.4 + log 1/0.9) of the octave 1..2; log 1.1 / (log 1.1 + log 1/0.8) of 2..4
+        # log 1.4 / log (1.4/0.9) of the octave 1..2; log 1.1 / log (1.1/0.8) of the octave 2..4
         assert found.low == pytest.approx(2 ** (math.log(1.4) / math.log(1.4 / 0.9)))
         assert found.high == pytest.approx(2 * 2 ** (math.log(1.1) / math.log(1.1 / 0.8)))
 
@@ -231,7 +232,7 @@ class TestBreakEven:
             assert crossing.load <= crossing.high * (1 + slack) <= last * (1 + 2 * slack)
         # Directions alternate: one cannot fall twice without having risen.
         ways = [c.direction for c in found.crossings]
-        assert all(a != b for a, b in zip(ways, ways[1:], strict=False))
+        assert all(a != b for a, b in itertools.pairwise(ways))
 
 
 class TestCliffs:
@@ -284,7 +285,8 @@ class TestCliffs:
 class TestPlateau:
     def test_begins_where_a_stream_more_brings_nothing(self) -> None:
         """10 tokens/s a stream; from 4 to 8 in flight 2 more in all: 0.5 / 10 = 5 %."""
-        found = plateau([streams(1, 10), streams(2, 20), streams(4, 36), streams(8, 38)], "baseline")
+        ladder = [streams(1, 10), streams(2, 20), streams(4, 36), streams(8, 38)]
+        found = plateau(ladder, "baseline")
         assert found.load == 4
         assert found.gain is not None and found.gain.value == pytest.approx(0.05)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -87,6 +88,6 @@ def test_every_rung_is_new_inside_its_bracket_and_it_ends(
     assert left >= 0
     if left:
         edges = sorted(measured)
-        widest = max(zip(edges, edges[1:], strict=False), key=lambda gap: gap[1] / gap[0])
+        widest = max(itertools.pairwise(edges), key=lambda gap: gap[1] / gap[0])
         room = not whole or widest[1] - widest[0] > 1
         assert widest[1] / widest[0] <= 1.15 or not room or math.isclose(*widest)

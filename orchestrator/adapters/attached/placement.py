@@ -56,8 +56,9 @@ def _listeners(port: int) -> list[psutil.Process]:
         return []
     found = []
     for connection in connections:
-        listens = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-        if listens and connection.pid is not None:
+        if connection.status != psutil.CONN_LISTEN or not connection.laddr:
+            continue
+        if connection.laddr.port == port and connection.pid is not None:
             try:
                 found.append(psutil.Process(connection.pid))
             except psutil.NoSuchProcess:
