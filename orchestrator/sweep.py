@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.decide.sweep_result import SweepResult, read_sweep
@@ -108,11 +108,6 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
         on_progress(Progress("confirming", trial=job.trial))
         sweep.executor.run([job], on_progress)
     return ()
-
-
-def confirmation_of(trial: Trial) -> Trial:
-    """The same cell, again."""
-    return replace(trial, kind="confirmation")
 
 
 def _tracked(on_progress: OnProgress, tracking: _Tracking) -> OnProgress:

@@ -98,8 +98,8 @@ def compare_quality(
     what the speculative arm does (without them, these two figures are left out). `similarity`
     maps a prompt to the cosine similarities to the baseline's answer of (the relaunched baseline's,
     the speculative arm's) answer.
-    The level is shared out over the figures (Bonferroni), so that the chance of a worse figure among
-    equal arms is at most `level`; "no practical difference" is claimed at `level` figure by figure.
+    The level is shared out over the figures (Bonferroni), so that the chance of any worse figure
+    among equal arms is at most `level`; "no practical difference" is claimed figure by figure.
     """
     mine, its = _by_prompt(baseline), _by_prompt(speculative)
     prompts = [prompt for prompt in mine if prompt in its]
@@ -157,7 +157,7 @@ def compare_quality(
     )  # fmt: skip
     verdicts = {name: rate.comparison for name, rate in rates.items()}
     verdicts |= {name: score.comparison for name, score in scores.items()}
-    bad = {name: Comparison.HIGHER for name in rates} | dict.fromkeys(scores, Comparison.LOWER)
+    bad = dict.fromkeys(rates, Comparison.HIGHER) | dict.fromkeys(scores, Comparison.LOWER)
     worse = [name for name, verdict in verdicts.items() if verdict is bad[name]]
     if lengths.comparison in (Comparison.HIGHER, Comparison.LOWER):
         worse.append("lengths")

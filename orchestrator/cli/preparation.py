@@ -6,7 +6,7 @@ Shared by `plan` (which goes no further) and `sweep`. Imports neither ray nor vl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.load import OpenLoad
 from orchestrator.spec.read import read_experiment
 from orchestrator.spec.workload import Workload
-from orchestrator.sweep import confirmation_of
 from orchestrator.workloads.length import InputLength, control_length
 from orchestrator.workloads.load import load_prompts
 from orchestrator.workloads.prompt_set import CountTokens, PromptSet, with_token_counts
@@ -55,7 +54,7 @@ class Prepared:
 
     def confirmation(self, trial: Trial) -> Job | str:
         """The same cell on prompts that no trial of its engines has used; or why there is none."""
-        again = confirmation_of(trial)
+        again = trial.confirmation()
         place = (prompt_user(trial.pair), trial.cell.workload.prompts_hash)
         used = sum(
             prompts_needed_by(other)
@@ -99,7 +98,7 @@ def prepare(file: Path, *, offline: bool, cluster: ClusterFacts | None = None) -
     plan = make_plan(
         experiment,
         prompt_sets={name: PromptSetFacts.of(s.hash, s.prompts) for name, s in prompts.items()},
-        models={name: _facts(model) for name, model in models.items()},
+        models={name: _facts(model, compared=len(models) > 1) for name, model in models.items()},
         cluster=cluster or this_machine(),
         trace_hash=trace_hash,
     )
@@ -130,9 +129,10 @@ def _models(
     return found, tuple(missing)
 
 
-def _facts(model: ResolvedModel) -> ModelFacts:
+def _facts(model: ResolvedModel, *, compared: bool) -> ModelFacts:
+    """Reading a vocabulary takes a while; it is needed only where a draft is held against it."""
     folder = model.local_path
-    return ModelFacts() if folder is None else read_model_facts(folder)
+    return ModelFacts() if folder is None else read_model_facts(folder, with_vocabulary=compared)
 
 
 def _counting(target: ResolvedModel | None) -> CountTokens | None:
@@ -203,9 +203,4 @@ def _trace(experiment: Experiment, base: Path) -> tuple[tuple[float, ...] | None
     if not isinstance(load, OpenLoad) or load.trace is None:
         return None, None
     trace = load_trace(load.trace, base=base)
-    if load.rate_rps is not None:
-        return trace.offsets_s, trace.hash
     return trace.offsets_s, trace.hash
-
-
-Say = Callable[[str], None]

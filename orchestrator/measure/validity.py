@@ -118,7 +118,15 @@ def _restarted(block: BlockRecord, _: ValidityBounds) -> Iterator[Finding]:
             return
 
 
-GAUGES = frozenset({"kv_cache_usage", "running_requests", "waiting_requests"})
+GAUGES = frozenset(
+    {
+        "kv_cache_usage",
+        "running_requests",
+        "waiting_requests",
+        "acceptance_length_gauge",
+        "acceptance_rate_gauge",
+    }
+)
 COUNTERS = tuple(
     f.name
     for f in fields(CounterSnapshot)

@@ -75,8 +75,8 @@ class Plan:
 
     @property
     def engine_starts(self) -> int:
-        """One per distinct deployment, however many trials use it."""
-        return len(self.deployments)
+        """One per distinct deployment, however many trials use it; attached servers already run."""
+        return sum("attached" not in deployment.engine for deployment in self.deployments)
 
     @property
     def errors(self) -> tuple[Notice, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from orchestrator.plan.deployment import DeploymentPair, deployment_from
@@ -129,6 +129,10 @@ class Trial:
             "protocol": asdict(self.protocol),
             "seed": self.seed,
         }
+
+    def confirmation(self) -> Trial:
+        """The same cell, to be measured once more."""
+        return replace(self, kind="confirmation")
 
     def label(self) -> str:
         prefix = {"comparison": "", "aa_control": "A/A · ", "confirmation": "confirm · "}[self.kind]

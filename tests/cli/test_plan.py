@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchestrator.cli.plan import duration, plan_as_json, render_plan
 from orchestrator.plan.facts import ClusterFacts
+from orchestrator.report.plan_text import duration, plan_as_json, render_plan
 from tests.plan.planned import CHAT, NGRAM, experiment, plan
 
 QUICKSTART = Path(__file__).parents[2] / "experiments" / "quickstart.yaml"
@@ -79,7 +79,7 @@ def test_planning_imports_none_of_the_heavy_libraries() -> None:
     """Reading, planning and rendering, in a process of its own."""
     script = """
 import sys
-from orchestrator.cli.plan import plan_as_json, render_plan
+from orchestrator.report.plan_text import plan_as_json, render_plan
 from orchestrator.plan.expand import make_plan
 from orchestrator.plan.facts import PromptSetFacts
 from orchestrator.models.facts import read_model_facts

@@ -1,0 +1,1 @@
+"""Is the output still right: suites that run on both arms."""
