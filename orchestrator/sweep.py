@@ -14,7 +14,6 @@ from pathlib import Path
 from orchestrator.decide.sweep_result import SweepResult, read_sweep
 from orchestrator.decide.trial_result import read_trial, slo_bounds
 from orchestrator.errors import TrackingUnavailable
-from orchestrator.plan.plan import Plan
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Tracker
 from orchestrator.records import Outcome
@@ -29,7 +28,6 @@ OpenTracker = Callable[[], Tracker]
 class Sweep:
     """One sweep: what to run, where it is kept, and the ports it runs through."""
 
-    plan: Plan
     jobs: Sequence[Job]
     """The plan's trials with what they send, in order."""
     confirmation: Callable[[Trial], Job | str]

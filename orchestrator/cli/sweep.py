@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     prepared = prepare(args.experiment, offline=args.offline)
     _refuse_what_cannot_run(prepared)
     folder = SweepFolder((args.results / prepared.experiment.name).resolve())
-    manifest = _manifest(prepared, folder)
+    manifest = manifest_of(prepared, folder)
     jobs = prepared.jobs()
     todo = folder.unfinished([job.trial for job in jobs], retry_failed=args.retry_failed)
     progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo))
@@ -60,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
             manifest = attached_manifest(manifest, engines, earlier=earlier)
         finished = run_sweep(
             Sweep(
-                plan=prepared.plan,
                 jobs=jobs,
                 confirmation=prepared.confirmation,
                 folder=folder,
@@ -110,7 +109,8 @@ def _tracker(prepared: Prepared, args: argparse.Namespace) -> Tracker:
     )
 
 
-def _manifest(prepared: Prepared, folder: SweepFolder) -> Mapping[str, Any]:
+def manifest_of(prepared: Prepared, folder: SweepFolder) -> Mapping[str, Any]:
+    """What is recorded of a sweep as a whole: the question, the preconditions, the prompts."""
     environment = environment_snapshot(folder.path)
     plan = prepared.plan
     return {

@@ -2,13 +2,15 @@
 
 Always: a process group of its own that is killed at the timeout, a fresh working folder, no
 environment, `python -I`, limits on CPU time, memory, file size, open files and processes.
-Where the kernel lets us (as root, or with user namespaces): no network, and every file system
-read-only but the working folder; as root, another user. `SandboxResult.isolation` says which were
-in force. It keeps accidents in; it is not built to keep a determined attacker in.
+Where the kernel lets us (as root, or with user namespaces): no network, every file system read-only
+but the working folder, and no privileges of root. `SandboxResult.isolation` says which were in
+force. It keeps accidents in; it is not built to keep a determined attacker in: files that the user
+may read can be read, and other processes of the same user be signalled.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -20,7 +22,6 @@ from pathlib import Path
 
 _LAUNCHER = Path(__file__).with_name("sandbox_launcher.py")
 _KEPT_CHARACTERS = 20_000
-_NOT_STARTED_STATUS = 125
 
 
 class Ending(StrEnum):
@@ -55,7 +56,7 @@ class SandboxResult:
     stdout: str
     stderr: str
     isolation: frozenset[str]
-    """Of "network", "filesystem", "user", "limits": what was in force."""
+    """Of "network" (none), "filesystem" (read-only), "user" (not root), "limits": in force."""
 
 
 def run_python(source: str, limits: Limits | None = None) -> SandboxResult:
@@ -101,10 +102,8 @@ def _wait(process: subprocess.Popen[bytes], wall_s: float) -> int | None:
         return None
     finally:
         # Whatever the program left running in its group goes with it.
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
 

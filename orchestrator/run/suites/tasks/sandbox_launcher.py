@@ -29,11 +29,13 @@ class MountAttributes(ctypes.Structure):
 
 def main(report: int, program: str, work: str, *limits: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    in_force = [*isolated(libc, work)]
-    if os.geteuid() == 0 and "mapped" not in in_force:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+    root = os.geteuid() == 0
+    as_nobody = root and nobody_can_run()
+    in_force = isolated(libc, work, keep_user=as_nobody)
+    if as_nobody:
+        become_nobody()
+    # In a user namespace without a mapping root is nobody, too: no privilege survives the exec.
+    if os.geteuid() != 0:
         in_force.append("user")
     if libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
@@ -44,16 +46,28 @@ def main(report: int, program: str, work: str, *limits: str) -> None:
     os.execv(sys.executable, [sys.executable, "-I", "-B", program])
 
 
-def isolated(libc: ctypes.CDLL, work: str) -> list[str]:
+def nobody_can_run() -> bool:
+    """Whether this interpreter may be started by nobody (not from a home folder of root's)."""
+    child = os.fork()
+    if child == 0:
+        become_nobody()
+        fit = os.access(sys.executable, os.X_OK) and os.access(os.__file__, os.R_OK)
+        os._exit(0 if fit else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def become_nobody() -> None:
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def isolated(libc: ctypes.CDLL, work: str, *, keep_user: bool) -> list[str]:
     """Leaves the network and the writable file systems behind, as far as the kernel agrees."""
-    spaces = NEW_NETWORK | NEW_IPC
-    alone = os.geteuid() != 0 and libc.unshare(NEW_USER | spaces | NEW_MOUNTS) == 0
-    if alone:
-        return ["network", *read_only(libc, work), "mapped"]
-    found = ["network"] if libc.unshare(spaces) == 0 else []
-    if libc.unshare(NEW_MOUNTS) == 0:
-        found += read_only(libc, work)
-    return found
+    user = 0 if keep_user else NEW_USER
+    if libc.unshare(user | NEW_NETWORK | NEW_IPC | NEW_MOUNTS) == 0:
+        return ["network", *read_only(libc, work)]
+    return ["network"] if libc.unshare(user | NEW_NETWORK) == 0 else []
 
 
 def read_only(libc: ctypes.CDLL, work: str) -> list[str]:
