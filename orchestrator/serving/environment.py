@@ -44,17 +44,19 @@ def engine_environment(
 
 
 def openmp_environment(cpus: frozenset[int]) -> dict[str, str]:
-    """Threads of a CPU engine whose executor lives in the engine process.
+    """Threads of a CPU engine whose executor lives in the engine process; as vLLM sets them.
 
     Read by the OpenMP library when it is loaded, so it has to be there before the process starts.
     """
-    listed = sorted(cpus)
+    listed = [str(cpu) for cpu in sorted(cpus)]
+    threads = {"OMP_NUM_THREADS": str(len(listed))}
+    if "libiomp" not in preloads():
+        return {**threads, "GOMP_CPU_AFFINITY": " ".join(listed)}
     return {
-        "OMP_NUM_THREADS": str(len(listed)),
-        "KMP_AFFINITY": f"granularity=fine,explicit,proclist=[{','.join(map(str, listed))}]",
+        **threads,
+        "KMP_AFFINITY": f"granularity=fine,explicit,proclist=[{','.join(listed)}]",
         "KMP_BLOCKTIME": "5",
         "KMP_TPAUSE": "0",
-        "GOMP_CPU_AFFINITY": " ".join(map(str, listed)),
     }
 
 

@@ -18,12 +18,15 @@ ENGINE_MODULES = (
     "vllm.v1.executor.uniproc_executor",
     "vllm.v1.worker.cpu_worker",
     "vllm.v1.attention.backends.cpu_attn",
-    "vllm.v1.spec_decode.ngram_proposer",
     "vllm.model_executor.models.llama",
     "vllm.model_executor.model_loader.default_loader",
     "vllm.v1.structured_output",
 )
-"""What the process of a CPU engine needs; one that a later vLLM has not got is passed over."""
+"""What the process of a CPU engine needs; one that a later vLLM has not got is passed over.
+
+Nothing here may import numba: vLLM 0.32 goes through every loaded module when a worker starts, and
+stumbles over llvmlite's.
+"""
 
 
 @contextlib.contextmanager

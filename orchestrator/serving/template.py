@@ -178,6 +178,7 @@ class TemplateProcess(process.BaseProcess):
     _start_method = "forkserver"
     client: _Client | None = None
     log_path: str | None = None
+    cpus: frozenset[int] = frozenset()
     environ: dict[str, str]
 
     @staticmethod
@@ -194,6 +195,9 @@ class TemplateProcess(process.BaseProcess):
             for name in ("LD_PRELOAD", *openmp_environment(frozenset()))
             if name in os.environ
         }
+        if self.cpus and hasattr(os, "sched_setaffinity"):
+            # OpenMP has bound the template's thread to one CPU, and a child starts out like it.
+            os.sched_setaffinity(0, self.cpus)
         os.environ.clear()
         os.environ.update(self.environ | started_with)
         if self.log_path is not None:
@@ -205,13 +209,13 @@ class TemplateProcess(process.BaseProcess):
 class TemplateContext(contexts.ForkServerContext):
     """A `multiprocessing` context whose processes come from the template at `address`."""
 
-    def __init__(self, address: str, log_path: Path | None) -> None:
+    def __init__(self, address: str, log_path: Path | None, cpus: frozenset[int]) -> None:
         client = _Client(address)
         log = None if log_path is None else str(log_path)
 
         def make(*args: Any, **kwargs: Any) -> TemplateProcess:
             made = TemplateProcess(*args, **kwargs)
-            made.client, made.log_path = client, log
+            made.client, made.log_path, made.cpus = client, log, cpus
             return made
 
         self.Process = make  # type: ignore[assignment,misc]

@@ -21,6 +21,7 @@ from vllm.v1.engine import utils as engine_processes
 from vllm.v1.engine.async_llm import AsyncLLM
 
 from orchestrator.serving.engine_arguments import FRONTEND, check_engine_arguments
+from orchestrator.serving.environment import allowed_cpus, compute_cpus
 from orchestrator.serving.served_engine import ServedEngine
 from orchestrator.serving.template import TemplateContext
 
@@ -92,7 +93,8 @@ def processes_from(template_address: str | None, log_path: Path | None) -> Itera
         yield
         return
     original = engine_processes.get_mp_context
-    context = TemplateContext(template_address, log_path)
+    cpus = compute_cpus(allowed_cpus())
+    context = TemplateContext(template_address, log_path, cpus)
     engine_processes.get_mp_context = lambda: context
     try:
         yield

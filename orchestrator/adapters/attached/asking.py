@@ -139,7 +139,7 @@ def _refuse_refusals(
     for field, mend, alone in _fields(question):
         answer = ask(alone.plan(Timeouts()), usage)
         if not answer.completed and answer.http_status not in _NOT_ABOUT_FIELDS:
-            refused.append(f"{field} ({_told(answer, access)}): set {mend}")
+            refused.append(f"{field} ({_told(answer, access)}): {mend}")
     if not refused:
         raise _failed(url, question, record, access)
     raise DeploymentError(
@@ -153,16 +153,16 @@ def _fields(question: Question) -> Iterator[tuple[str, str, Question]]:
     bare, sampling = question.bare, question.sampling
     if question.fixed_length:
         who = ", ".join(question.workloads)
-        mend = f"fixed_length: false in workload {who} (answers then end where they end)"
+        mend = f"set fixed_length: false in workload {who} (answers then end where they end)"
         yield "ignore_eos", mend, replace(bare, fixed_length=True)
     if sampling.seeded:
         seeded = replace(bare.sampling, seeded=True)
-        yield "seed", "sampling.seeded: false", replace(bare, sampling=seeded)
+        yield "seed", "set sampling.seeded: false", replace(bare, sampling=seeded)
     for name in ("top_p", "top_k", "min_p"):
         value = getattr(sampling, name)
         if value is not None:
             alone = Sampling(temperature=sampling.temperature, seeded=False, **{name: value})
-            yield name, f"no sampling.{name}", replace(bare, sampling=alone)
+            yield name, f"leave out sampling.{name}", replace(bare, sampling=alone)
 
 
 def _failed(url: str, question: Question, record: RequestRecord, access: Access) -> DeploymentError:

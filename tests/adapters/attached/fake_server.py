@@ -36,6 +36,10 @@ class FakeServer:
     """Errors quote the Authorization header, as careless servers do."""
     loading: int = 0
     """How often it answers HTTP 503 before it is ready."""
+    fails_every: int | None = None
+    """Every n-th request is answered with HTTP 500."""
+    dies_after: int | None = None
+    """After so many requests the connection breaks, and nobody listens any more."""
     redirect_to: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     tokens_per_chunk: int = 1
@@ -122,7 +126,14 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             server.asked.append((self.path, dict(self.headers), body))
             options = body.get("stream_options") or {}
             refused = [name for name in server.refuses if name in body]
-            if self._locked_out():
+            number = len(server.bodies())
+            if server.dies_after is not None and number > server.dies_after:
+                self.server.socket.close()
+                self.connection.close()
+                self.close_connection = True
+            elif server.fails_every is not None and number % server.fails_every == 0:
+                self._error(500, "planned fault")
+            elif self._locked_out():
                 self._error(401, "invalid key")
             elif refused:
                 self._error(400, f"unknown field {refused[0]}")

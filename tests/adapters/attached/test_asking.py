@@ -103,8 +103,8 @@ def test_every_field_that_is_refused_is_named_with_what_to_change() -> None:
         f"ignore_eos ({said} ignore_eos): set fixed_length: false in workload chat, long "
         "(answers then end where they end)",
         f"seed ({said} seed): set sampling.seeded: false",
-        f"top_k ({said} top_k): set no sampling.top_k",
-        f"min_p ({said} min_p): set no sampling.min_p",
+        f"top_k ({said} top_k): leave out sampling.top_k",
+        f"min_p ({said} min_p): leave out sampling.min_p",
     ]
 
 

@@ -7,6 +7,7 @@ import pickle
 import socket
 from dataclasses import asdict, replace
 
+import psutil
 import pytest
 
 from orchestrator.adapters.attached import placement
@@ -86,7 +87,7 @@ def test_a_server_of_this_host_is_found_with_its_processes(
         assert placement.on_this_host(url)
         assert placement.server_pids(url) == (os.getpid(),)
         # What a forwarder listens for runs elsewhere: its figures are not the server's.
-        monkeypatch.setattr(placement, "FORWARDERS", {placement.psutil.Process().name()})
+        monkeypatch.setattr(placement, "FORWARDERS", {psutil.Process().name()})
         assert not placement.on_this_host(url)
         assert placement.server_pids(url) == ()
 
@@ -104,7 +105,7 @@ def test_host_figures_only_for_the_arm_that_is_here() -> None:
             return self
 
     asked: list[str] = []
-    telemetry = AttachedTelemetry(Told(), here=lambda url: "here" in url)  # type: ignore[arg-type]
+    telemetry = AttachedTelemetry(Told(), here=lambda url: url == "http://here:1")
     for url in ("http://here:1", "http://there:1", "http://here:1"):
         assert telemetry.start(Endpoint("x", url, "m")).stop() == ()
     assert asked == ["http://here:1", "http://here:1"]

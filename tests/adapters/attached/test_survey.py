@@ -100,7 +100,7 @@ def test_the_faults_of_both_servers_are_told_at_once() -> None:
 
 def test_a_metric_that_needs_token_counts_is_refused_where_there_are_none() -> None:
     silent = {"usage": "never"}
-    with pytest.raises(DeploymentError, match="set measure.metric to one of speedup_e2e"):
+    with pytest.raises(DeploymentError, match=r"set measure\.metric to one of speedup_e2e"):
         look(FakeServer(), FakeServer(**silent))  # type: ignore[arg-type]
     found = look(
         FakeServer(),
