@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.decide.ladders import further_trials
 from orchestrator.decide.sweep_result import SweepResult, read_sweep
 from orchestrator.decide.trial_result import read_trial, slo_bounds
 from orchestrator.errors import TrackingUnavailable
@@ -30,13 +31,15 @@ class Sweep:
 
     jobs: Sequence[Job]
     """The plan's trials with what they send, in order."""
-    confirmation: Callable[[Trial], Job | str]
-    """A trial like the given one on prompts not used before; or why there can be none."""
+    further: Callable[[Trial, Sequence[Trial]], Job | str]
+    """A trial on prompts that neither the plan nor the trials added before it use; or why not."""
     folder: SweepFolder
     manifest: Mapping[str, object]
     executor: Executor
     open_tracker: OpenTracker
     on_progress: OnProgress
+    further_rungs: int = 0
+    """How many loads may be added to the ladders."""
     retry_failed: bool = False
 
 
@@ -60,13 +63,10 @@ def run_sweep(sweep: Sweep) -> Finished:
         began = time.time()
         _begin(sweep)
         tracking = _Tracking(sweep)
-        unfinished = sweep.folder.unfinished(
-            [job.trial for job in sweep.jobs], retry_failed=sweep.retry_failed
-        )
-        todo = {trial.id for trial in unfinished}
         on_progress = _tracked(sweep.on_progress, tracking)
-        sweep.executor.run([job for job in sweep.jobs if job.trial.id in todo], on_progress)
-        notes = _confirm_best(sweep, on_progress)
+        _run(sweep, sweep.jobs, on_progress)
+        _go_on_refining(sweep, on_progress)
+        notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
         result = read_sweep(sweep.folder)
         report = write_report(result, sweep.folder.path)
         tracking.finish(result, report, began)
@@ -76,18 +76,50 @@ def run_sweep(sweep: Sweep) -> Finished:
 def _begin(sweep: Sweep) -> None:
     """Record what is asked. What an earlier run of the same sweep recorded about itself stays."""
     known: dict[str, object] = {}
-    confirmations: tuple[Trial, ...] = ()
     if (sweep.folder.path / "sweep.json").exists():
         earlier = sweep.folder.manifest()
         known = {name: earlier[name] for name in ("sweep_id", "created_unix_s") if name in earlier}
-        asked = {job.trial.pair.key for job in sweep.jobs}
-        confirmations = tuple(
-            trial
-            for trial in sweep.folder.trials()
-            if trial.kind == "confirmation" and trial.pair.key in asked
-        )
     sweep.folder.begin({**sweep.manifest, **known})
-    sweep.folder.save_trials([*(job.trial for job in sweep.jobs), *confirmations])
+    sweep.folder.save_trials([job.trial for job in sweep.jobs])
+    pairs = {job.trial.pair.key for job in sweep.jobs}
+    sweep.folder.save_added([t for t in sweep.folder.added() if t.pair.key in pairs])
+
+
+def _run(sweep: Sweep, jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    unfinished = sweep.folder.unfinished(
+        [job.trial for job in jobs], retry_failed=sweep.retry_failed
+    )
+    todo = {trial.id for trial in unfinished}
+    sweep.executor.run([job for job in jobs if job.trial.id in todo], on_progress)
+
+
+def _refine(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
+    """Close in on knees and break-even loads, rung by rung, as far as the file allows."""
+    notes: list[str] = []
+    while True:
+        added = [trial for trial in sweep.folder.added() if trial.kind == "comparison"]
+        left = sweep.further_rungs - len(added)
+        if left <= 0:
+            return tuple(notes)
+        jobs: list[Job] = []
+        for trial in further_trials(read_sweep(sweep.folder).trials, left):
+            job = sweep.further(trial, [*added, *(job.trial for job in jobs)])
+            if isinstance(job, str):
+                notes.append(f"{trial.label()} was not measured as well: {job}")
+            else:
+                jobs.append(job)
+        if not jobs:
+            return tuple(notes)
+        sweep.folder.save_added([*sweep.folder.added(), *(job.trial for job in jobs)])
+        on_progress(Progress("refining", text=f"{len(jobs)} further loads"))
+        _run(sweep, jobs, on_progress)
+
+
+def _go_on_refining(sweep: Sweep, on_progress: OnProgress) -> None:
+    """Further rungs that an interrupted run had begun."""
+    added = [trial for trial in sweep.folder.added() if trial.kind == "comparison"]
+    jobs = [sweep.further(trial, added[:index]) for index, trial in enumerate(added)]
+    _run(sweep, [job for job in jobs if not isinstance(job, str)], on_progress)
 
 
 def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
@@ -95,15 +127,13 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
     best = read_sweep(sweep.folder).best
     if best is None:
         return ()
-    job = sweep.confirmation(best.trial)
+    kept = [trial for trial in sweep.folder.added() if trial.kind != "confirmation"]
+    job = sweep.further(best.trial.confirmation(), kept)
     if isinstance(job, str):
         return (f"the best cell was not confirmed: {job}",)
-    known = sweep.folder.trials()
-    if job.trial.id not in {trial.id for trial in known}:
-        kept = [trial for trial in known if trial.kind != "confirmation"]
-        sweep.folder.save_trials([*kept, job.trial])
+    sweep.folder.save_added([*kept, job.trial])
     if sweep.folder.unfinished([job.trial], retry_failed=sweep.retry_failed):
-        on_progress(Progress("confirming", trial=job.trial))
+        on_progress(Progress("confirming", text="the best cell again, on prompts not used before"))
         sweep.executor.run([job], on_progress)
     return ()
 

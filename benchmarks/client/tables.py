@@ -18,8 +18,8 @@ def page(outcomes: list[Outcome], versions: dict[str, str], repeats: int) -> str
     paced = [each for each in outcomes if each.scenario == ACCURACY.name]
     parts = [
         "# The load generator against its peers",
-        "Made by `make bench-client` (`python benchmarks/client/bench_client.py`). Every tool sends "
-        "the same requests to the same null server, a server that computes nothing and writes into "
+        "Made by `make bench-client` (`python benchmarks/client/bench_client.py`). Every tool "
+        "sends the same requests to the same null server, which computes nothing and writes into "
         "every chunk when it was sent: the error of a tool is what it reports minus those times.",
         f"## Full load: {FULL_LOAD.streams} streams, {FULL_LOAD.requests} requests of "
         f"{FULL_LOAD.tokens} tokens, 1,000 tokens/s offered per stream",
@@ -87,16 +87,17 @@ def _conditions(outcomes: list[Outcome], repeats: int) -> list[str]:
     return [
         f"{datetime.date.today():%Y-%m-%d}, {_processor()}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, {platform.system()} {platform.release()}",
-        "the client, with all its processes, on one core; the server on another",
+        "the client, with all its processes, on one core; the server on another; all at niceness -5 "
+        "where that is allowed",
         f"figures are medians of {repeats} run(s), the tools taking turns",
-        f"other work on the machine during the runs: {busy} cores (0 would be a quiet machine; time "
-        "taken away from client and server alike, and unequally by chance)",
-        "tokens/s: output tokens of completed requests / time from the first start to the last end, "
-        "as the tool itself counts them; start-up and reading of results left out for all",
-        "peers count tokens from the server's `usage` and were given the cheapest possible tokenizer; "
-        "GuideLLM was limited to one worker process, the others ran as they come",
-        "TTFT as each tool reports it, from its own start of the request; opening a connection is in "
-        "it where the tool opens one",
+        f"other work on the machine during the runs: {busy} cores (0 would be a quiet machine; "
+        "time taken away from client and server alike, and unequally by chance)",
+        "tokens/s: output tokens of completed requests / time from the first start to the last "
+        "end, as the tool itself counts them; start-up and reading of results left out for all",
+        "peers count tokens from the server's `usage` and were given the cheapest possible "
+        "tokenizer; GuideLLM was limited to one worker process, the others ran as they come",
+        "TTFT as each tool reports it, from its own start of the request; opening a connection is "
+        "in it where the tool opens one",
     ]
 
 

@@ -66,6 +66,7 @@ class RayServeDeployer:
         self._template: template.Template | None = None
         self._running: dict[str, _Running] = {}
         self._logs: dict[str, Path] = {}
+        self._cancelled = threading.Event()
 
     def open(self) -> ServeAddress:
         """Brings Ray and Serve up, if they are not. `start` does it by itself."""
@@ -111,7 +112,7 @@ class RayServeDeployer:
         base_url = address.url + route.rstrip("/")
         try:
             order(self._placed(served, log_path), name, route)
-            wait_ready(name, log_path, timeout_s)
+            wait_ready(name, log_path, timeout_s, self._cancelled)
             said = get_json(base_url + app.FACTS_ROUTE)
         except BaseException as error:
             take_down(name, known_processes(log_path))
@@ -147,6 +148,10 @@ class RayServeDeployer:
             running = self._running.pop(name, None)
         if running is not None:
             take_down(name, running.processes | processes.identify(running.endpoint.pids))
+
+    def cancel(self) -> None:
+        """Makes every start in progress, and every later one, raise Interrupted; at once."""
+        self._cancelled.set()
 
     def close(self) -> None:
         """Stops every engine started here; ends Serve and Ray if they were started here."""

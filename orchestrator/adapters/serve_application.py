@@ -16,7 +16,7 @@ from ray.serve.schema import ApplicationStatus
 
 from orchestrator.adapters import processes
 from orchestrator.adapters.device_memory import wait_device_memory_freed
-from orchestrator.errors import DeploymentError, ModelUnavailable
+from orchestrator.errors import DeploymentError, Interrupted, ModelUnavailable
 from orchestrator.records import FailureClass
 from orchestrator.serving import app
 from orchestrator.serving.engine_log import EngineState, log_tail, read_state
@@ -45,8 +45,8 @@ def order(served: ServedEngine, name: str, route_prefix: str) -> None:
         )
 
 
-def wait_ready(name: str, log_path: Path, timeout_s: float) -> None:
-    """Blocks until the application answers. Raises: DeploymentError"""
+def wait_ready(name: str, log_path: Path, timeout_s: float, cancelled: threading.Event) -> None:
+    """Blocks until the application answers. Raises: DeploymentError, Interrupted"""
     deadline = time.monotonic() + timeout_s
     while True:
         state = read_state(log_path)
@@ -67,7 +67,8 @@ def wait_ready(name: str, log_path: Path, timeout_s: float) -> None:
                 log_tail(log_path),
                 str(log_path),
             )
-        time.sleep(POLL_S)
+        if cancelled.wait(POLL_S):
+            raise Interrupted(f"the start of {name} was cancelled")
 
 
 def _failed(state: EngineState | None, log_path: Path, message: str = "") -> DeploymentError:
@@ -84,7 +85,7 @@ def _messages(seen: Any) -> str:
 
 def explained(error: BaseException, log_path: Path) -> BaseException:
     """A start's error as one of ours; what was raised on purpose, or by Ctrl-C, stays."""
-    ours = isinstance(error, DeploymentError | ModelUnavailable)
+    ours = isinstance(error, DeploymentError | ModelUnavailable | Interrupted)
     if ours or not isinstance(error, Exception):
         return error
     return DeploymentError(

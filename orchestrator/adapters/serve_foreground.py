@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from orchestrator.adapters.ray_serve import RayServeDeployer
-from orchestrator.errors import OrchestratorError
+from orchestrator.errors import Interrupted, OrchestratorError
 from orchestrator.models.catalogue import CATALOGUE
 from orchestrator.models.prepare import prepare
 from orchestrator.ports import Endpoint
@@ -44,16 +44,22 @@ def serve_foreground(
     ended = until or threading.Event()
     chosen = file.port if port is None else port
     deployer = RayServeDeployer(logs, http_port=chosen, address=address, offline=offline)
-    with _ends_on_signals(ended):
+
+    def end(*_: object) -> None:
+        ended.set()
+        deployer.cancel()
+
+    with _ends_on_signals(end):
         try:
             on_message(f"starting {len(file.applications)} engine(s); this takes a minute or so")
-            for endpoint in _start_all(deployer, file, ended):
+            for endpoint in _start_all(deployer, file):
                 on_message(curl_lines(endpoint))
-            if not ended.is_set():
-                on_message("ready; press Ctrl-C to stop")
-                ended.wait()
-            on_message("stopping")
+            on_message("ready; press Ctrl-C to stop")
+            ended.wait()
+        except Interrupted:
+            on_message("interrupted while starting")
         finally:
+            on_message("stopping")
             deployer.close()
     on_message("stopped: no process is left")
     return 0
@@ -85,9 +91,7 @@ def _prepare_models(file: ServeFile, on_message: OnMessage) -> None:
                 prepare(entry.name, on_message)
 
 
-def _start_all(
-    deployer: RayServeDeployer, file: ServeFile, ended: threading.Event
-) -> list[Endpoint]:
+def _start_all(deployer: RayServeDeployer, file: ServeFile) -> list[Endpoint]:
     """Starts the applications at the same time; the first failure is raised when all have ended."""
     deployer.open()
 
@@ -106,23 +110,23 @@ def _start_all(
                 endpoints.append(future.result())
             except OrchestratorError as error:
                 failures.append(error)
-    if failures and not ended.is_set():
+    if failures:
         raise failures[0]
     return endpoints
 
 
 class _ends_on_signals:
-    """While this lasts SIGINT and SIGTERM set an event instead of raising."""
+    """While this lasts SIGINT and SIGTERM call `end` instead of raising."""
 
-    def __init__(self, ended: threading.Event) -> None:
-        self._ended = ended
+    def __init__(self, end: Callable[..., None]) -> None:
+        self._end = end
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         for one in (signal.SIGINT, signal.SIGTERM):
-            self._before[one] = signal.signal(one, lambda *_: self._ended.set())
+            self._before[one] = signal.signal(one, self._end)
 
     def __exit__(self, *_: object) -> None:
         for one, handler in self._before.items():

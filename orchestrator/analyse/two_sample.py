@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from orchestrator.analyse.adjusted_p_values import benjamini_hochberg, holm
 from orchestrator.analyse.kernel_two_sample import mmd_statistics
@@ -148,24 +148,29 @@ def detectable_shift(
 ) -> float | None:
     """How large a difference in all prompts the combined token test notices 9 times in 10.
 
-    Formula: with W² = Σ_v (p_v − q_v)² / ((p_v + q_v)/2) per position, chi-square grows by
-        λ = W² · positions · n m / (n + m) per prompt; the combined statistic, of standard deviation
-        √P over P prompts, has to rise by z(1 − level/2) + z(0.9) of them; solved for W. A shift of
-        a share s of the tokens, spread evenly, has W = 2 s: the result is W / 2.
+    Formula: with W² = Σ_v (p_v − q_v)² / ((p_v + q_v)/2) per position, the statistic of a prompt is
+        chi-square with d = var/2 degrees of freedom and noncentrality W² · positions · n m / (n + m).
+        The smallest total noncentrality λ with P(χ²(Σd, λ) > q) = 0.9, q the 1 − level/2 quantile
+        of χ²(Σd), solved for W. A shift of a share s of the tokens, spread evenly, has W = 2 s: the
+        result is W / 2.
     Unit: share of tokens (total variation distance).
-    Undefined: None when no prompt's statistic varies. An approximation (normal, independent
-        positions); the tests hold it to a power between 0.75 and 1.
+    Undefined: None when no prompt's statistic varies. An approximation (independent positions, like
+        prompts); the tests hold it to a power between 0.75 and 1.
     """
     spread = per_prompt.std(axis=1)
-    weights = [
-        positions * n * m / (n + m) / sd
-        for (n, m), sd in zip(sizes, spread.tolist(), strict=True)
-        if sd > 1e-9
-    ]
-    if not weights:
+    varies = [(sd, size) for sd, size in zip(spread.tolist(), sizes, strict=True) if sd > 1e-9]
+    if not varies:
         return None
-    rise = float(stats.norm.ppf(1 - level / 2) + stats.norm.ppf(POWER))
-    return min(1.0, math.sqrt(rise * math.sqrt(len(weights)) / sum(weights)) / 2)
+    freedom = sum(sd * sd / 2 for sd, _ in varies)
+    threshold = float(stats.chi2.ppf(1 - level / 2, freedom))
+    noncentrality = float(
+        optimize.brentq(
+            lambda nc: float(stats.ncx2.sf(threshold, freedom, nc)) - POWER, 1e-6, 100 * threshold
+        )
+    )
+    typical = math.sqrt(2 * freedom / len(varies))
+    weight = sum(positions * n * m / (n + m) * typical / sd for sd, (n, m) in varies)
+    return min(1.0, math.sqrt(noncentrality / weight) / 2)
 
 
 def _vary(samples: Sequence[Sequence[Hashable]], positions: int) -> bool:

@@ -6,11 +6,11 @@ Shared by `plan` (which goes no further) and `sweep`. Imports neither ray nor vl
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.errors import ModelUnavailable, SpecError, WorkloadError
+from orchestrator.errors import Fault, ModelUnavailable, SpecError, WorkloadError
 from orchestrator.models.facts import read_model_facts
 from orchestrator.models.resolve import ResolvedModel, resolve
 from orchestrator.models.tokens import count_tokens
@@ -18,7 +18,7 @@ from orchestrator.plan.block import Prompt, Timeouts
 from orchestrator.plan.expand import make_plan
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.plan import Plan
-from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets, prompt_user
+from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets
 from orchestrator.plan.prompts import prompts_needed as prompts_needed_by
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Job
@@ -52,23 +52,22 @@ class Prepared:
         starts = zip(self.plan.trials, self.plan.prompt_starts, strict=True)
         return [Job(trial, self._blocks(trial, start)) for trial, start in starts]
 
-    def confirmation(self, trial: Trial) -> Job | str:
-        """The same cell on prompts that no trial of its engines has used; or why there is none."""
-        again = trial.confirmation()
-        place = (prompt_user(trial.pair), trial.cell.workload.prompts_hash)
+    def further(self, trial: Trial, added: Sequence[Trial]) -> Job | str:
+        """`trial` on prompts that its engines have not met, after those of `added`; or why not."""
+        place = (trial.pair.key, trial.cell.workload.prompts_hash)
         used = sum(
             prompts_needed_by(other)
-            for other in self.plan.trials
-            if (prompt_user(other.pair), other.cell.workload.prompts_hash) == place
+            for other in (*self.plan.trials, *added)
+            if (other.pair.key, other.cell.workload.prompts_hash) == place
         )
         count = len(self.prompts[trial.cell.workload.name])
-        needed = prompts_needed_by(again)
-        if used + needed > count:
+        needed = prompts_needed_by(trial)
+        if used + needed > count and not trial.cell.workload.allow_reuse:
             return (
                 f"that takes {needed} prompts not used before, and {trial.cell.workload.name} has "
                 f"{max(0, count - used)} left of {count}"
             )
-        return Job(again, self._blocks(again, used))
+        return Job(trial, self._blocks(trial, used))
 
     def _blocks(self, trial: Trial, start: int) -> TrialBlocks:
         timeouts = self.experiment.measure.timeouts
@@ -102,7 +101,23 @@ def prepare(file: Path, *, offline: bool, cluster: ClusterFacts | None = None) -
         cluster=cluster or this_machine(),
         trace_hash=trace_hash,
     )
+    if experiment.simulated:
+        _check_simulated(plan, str(file))
     return Prepared(file, experiment, plan, prompts, models, missing, trace_s)
+
+
+def _check_simulated(plan: Plan, file: str) -> None:
+    """Raises: SpecError for parameters that the simulated engine does not know."""
+    from orchestrator.adapters.simulated.configuration import configure
+
+    found: dict[str, Fault] = {}
+    for deployment in plan.deployments:
+        try:
+            configure(deployment)
+        except SpecError as error:
+            found |= {str(fault): replace(fault, file=file) for fault in error.faults}
+    if found:
+        raise SpecError(list(found.values()))
 
 
 def this_machine() -> ClusterFacts:

@@ -40,10 +40,12 @@ class SweepProgress:
             return
         least, most = plan.estimate.least_s / 60, plan.estimate.most_s / 60
         kept = f", {self._done} done before" if self._done else ""
+        takes = f"about {least:.0f} to {most:.0f} minutes in all"
+        if plan.simulated:
+            takes = "SIMULATED engines on virtual time"
         self._line(
             f"{plan.name}: {self._total} trials{kept}, {plan.engine_starts} engine starts, "
-            f"about {least:.0f} to {most:.0f} minutes in all. Ctrl-C stops cleanly; the same "
-            "command goes on."
+            f"{takes}. Ctrl-C stops cleanly; the same command goes on."
         )
         for notice in plan.warnings:
             self._line(f"  warning: {notice}")
@@ -57,7 +59,8 @@ class SweepProgress:
             "pair": lambda: self._pair(event),
             "trial_ended": lambda: self._ended(event),
             "tracking_unavailable": lambda: self._line(f"  warning: {event.text}"),
-            "confirming": lambda: self._confirming(event),
+            "refining": lambda: self._line(f"closing in: {event.text}"),
+            "confirming": lambda: self._line(f"measuring {event.text}"),
         }.get(event.kind)
         if show is not None:
             show()
@@ -70,6 +73,7 @@ class SweepProgress:
 
     def _started(self, event: Progress) -> None:
         assert event.trial is not None
+        self._total = max(self._total, self._done + 1)  # refinements and confirmations come on top
         self._line(f"[{self._done + 1}/{self._total}] {event.trial.label()}", close=False)
 
     def _pair(self, event: Progress) -> None:
@@ -95,11 +99,6 @@ class SweepProgress:
         self._ended_here += 1
         text = f"[{self._done}/{self._total}] {event.trial.label()}  {_end(event.outcome)}"
         self._rewrite(text + self._left(), close=True)
-
-    def _confirming(self, event: Progress) -> None:
-        assert event.trial is not None
-        self._total += 1
-        self._line("measuring the best cell again, on prompts not used before")
 
     def _left(self) -> str:
         """Remaining time, from the trials that ended in this run."""
@@ -130,6 +129,8 @@ def _end(outcome: Outcome | None) -> str:
         return "ended without an outcome"
     if outcome.status == "failed":
         return f"FAILED {outcome.failure}: {outcome.cause}"
+    if outcome.status == "stopped":
+        return str(outcome.cause)
     return f"{outcome.pairs_valid} valid pairs of {outcome.pairs_measured}"
 
 

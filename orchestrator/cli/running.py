@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orchestrator.cli.preparation import Prepared
+from orchestrator.decide.ladders import LadderGate
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
+from orchestrator.measure.slo import SloBounds
 from orchestrator.ports import (
     Deployer,
     Job,
@@ -56,7 +58,7 @@ class _RealEngines:
         slo = slo_bounds(self._prepared.experiment.slo)
         executor = RayTuneExecutor(
             folder=self._folder,
-            make_runner=functools.partial(_real_runner, slo=slo),
+            make_runner=functools.partial(_real_runner, slo=slo, gate=_gate(self._folder, jobs)),
             pool=self._pool,
             slots=slots,
             storage=self._storage,
@@ -115,7 +117,14 @@ def _client() -> Any:
     return HttpLoadClient(workers=1)
 
 
-def _real_runner(pool: PairProvider, *, slo: Any) -> TrialRunner:
+def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
+    """Knows the rungs below: those of this run, and those that ended before."""
+    known = {trial.id: trial for trial in folder.trials()}
+    known |= {job.trial.id: job.trial for job in jobs}
+    return LadderGate(folder, tuple(known.values()))
+
+
+def _real_runner(pool: PairProvider, *, slo: SloBounds, gate: LadderGate) -> TrialRunner:
     from orchestrator.adapters.http.prometheus import PrometheusProbe
 
     return TrialRunner(
@@ -124,6 +133,7 @@ def _real_runner(pool: PairProvider, *, slo: Any) -> TrialRunner:
         probe=PrometheusProbe(),
         telemetry=_telemetry(),
         judge=PairJudge(slo),
+        gate=gate,
     )
 
 
@@ -166,6 +176,8 @@ class _SimulatedEngines:
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
         from orchestrator.adapters.local.executor import LocalExecutor
+
+        self._runner.gate = _gate(self._folder, jobs)
 
         def run_job(job: Job, report: ReportPair) -> Outcome:
             folder = self._folder.trial(job.trial.id)

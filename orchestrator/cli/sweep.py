@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
         finished = run_sweep(
             Sweep(
                 jobs=jobs,
-                confirmation=prepared.confirmation,
+                further=prepared.further,
+                further_rungs=prepared.experiment.load.refine,
                 folder=folder,
                 manifest=manifest,
                 executor=engines,

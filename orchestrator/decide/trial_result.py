@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from orchestrator.analyse.pairs import SPEEDUPS, Pair, pair_of
+from orchestrator.analyse.rung import Rung
+from orchestrator.analyse.rung_figures import rung_of
+from orchestrator.analyse.saturation import saturation_open
 from orchestrator.decide.verdict import Decision, decide_pairs, should_stop
 from orchestrator.measure.slo import SloBounds
 from orchestrator.plan.trial import Trial
@@ -27,6 +30,8 @@ class TrialResult:
     pairs: tuple[Pair, ...]
     decisions: Mapping[str, Decision]
     """By speedup name; every metric has one, the headline ends the trial."""
+    rung: Rung
+    """The same as a rung of its ladder of loads."""
     engines: Mapping[str, EngineFacts]
     started_unix_s: float | None
     ended_unix_s: float | None
@@ -69,11 +74,19 @@ def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) 
     blocks = folder.pairs()
     pairs = tuple(_pair(trial, pair, slo) for pair in blocks)
     times = [block for pair in blocks for block in pair]
+    outcome = folder.outcome()
+    stopped = outcome is not None and outcome.status == "stopped"
     return TrialResult(
         trial=trial,
-        outcome=folder.outcome(),
+        outcome=outcome,
         pairs=pairs,
         decisions={name: decide_pairs(pairs, trial.protocol, name) for name in SPEEDUPS},
+        rung=rung_of(
+            trial,
+            list(zip(pairs, blocks, strict=True)),
+            engine_cap=trial.pair.baseline.engine.get("max_num_seqs"),
+            skipped=(outcome.cause or "stopped") if stopped and outcome is not None else None,
+        ),
         engines=folder.engines(),
         started_unix_s=min((block.started_unix_s for block in times), default=None),
         ended_unix_s=max(
@@ -111,9 +124,21 @@ class PairJudge:
         return Judgement(
             metrics=metrics,
             valid_pairs=decision.pairs,
-            stop=bool(pairs) and should_stop(decision, pairs_measured=len(pairs)),
+            stop=bool(pairs)
+            and (
+                should_stop(decision, pairs_measured=len(pairs)) or _both_saturated(trial, blocks)
+            ),
             why_invalid="; ".join(invalid[-1]) if invalid else None,
         )
+
+
+def _both_saturated(trial: Trial, blocks: Sequence[tuple[BlockRecord, BlockRecord]]) -> bool:
+    """Queues that grow without bound in both arms: more pairs would only show longer queues."""
+    if trial.cell.load.mode != "open" or trial.kind == "aa_control":
+        return False  # a control is there to be finished
+    return all(
+        saturation_open([pair[which].requests for pair in blocks]).saturated for which in (0, 1)
+    )
 
 
 def slo_bounds(slo: Mapping[str, float]) -> SloBounds:

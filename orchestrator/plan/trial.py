@@ -98,9 +98,11 @@ class Cell:
 
     def label(self) -> str:
         draft = f"({self.draft})" if self.draft else ""
+        of_its_own = self.load.mode == "open" or self.load.concurrency != self.batch_size
+        load = f" · {self.load.label()}" if of_its_own else ""
         return (
             f"{self.method}{draft} K={self.speculation_length} · {self.workload.name} · "
-            f"batch {self.batch_size} · T={self.sampling.temperature:g}"
+            f"batch {self.batch_size}{load} · T={self.sampling.temperature:g}"
         )
 
 

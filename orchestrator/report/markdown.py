@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.plan.trial import Protocol
+from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.row import load_heading, rows, speedup_text
 from orchestrator.report.words import control_sentence, preconditions
 
@@ -39,6 +40,7 @@ def _lines(result: SweepResult) -> Iterator[str]:
     yield preconditions(result)
     yield ""
     yield from _best(result)
+    yield from ladder_section(result)
     yield from _all_speedups(result)
     yield from _figures(result)
     yield from _failures(result)

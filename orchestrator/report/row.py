@@ -78,6 +78,8 @@ def verdict_text(result: TrialResult, decision: Decision) -> str:
         return "not run yet" if not result.pairs else "not finished"
     if result.failed:
         return f"failed: {result.outcome.failure}"
+    if result.outcome.status == "stopped":
+        return "not run" if not result.pairs else f"stopped: {result.outcome.cause}"
     if decision.verdict is Verdict.CANNOT_TELL and decision.further_pairs:
-        return f"{decision.verdict} (about {decision.further_pairs} more pairs would)"
+        return f"{decision.verdict} (+{decision.further_pairs} pairs)"
     return str(decision.verdict)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.ladder_text import break_even_sentence
 from orchestrator.report.row import Row, load_heading, rows
 from orchestrator.report.words import control_sentence, preconditions
 
@@ -16,15 +20,15 @@ _COLOUR = {"faster": "green", "slower": "red", "no practical difference": "cyan"
 def result_table(result: SweepResult) -> RenderableType:
     """Every cell with its speedup, acceptance length and verdict; the control's meaning below."""
     table = Table(title=_title(result), title_justify="left", box=None, pad_edge=False)
-    table.add_column("method")
+    table.add_column("method", overflow="fold", min_width=11)
     table.add_column("K", justify="right")
-    table.add_column("workload")
-    table.add_column(load_heading(result), justify="right")
+    table.add_column("workload", overflow="fold")
+    table.add_column(load_heading(result), justify="right", no_wrap=True)
     table.add_column("T", justify="right")
-    table.add_column(f"{_metric(result)} [interval]", justify="right", no_wrap=True)
+    table.add_column(f"{_metric(result)}\n[interval]", justify="right", no_wrap=True)
     table.add_column("AL", justify="right")
     table.add_column("pairs", justify="right")
-    table.add_column("verdict")
+    table.add_column("verdict", overflow="fold", min_width=11)
     for row in rows(result):
         table.add_row(
             row.method,
@@ -37,8 +41,22 @@ def result_table(result: SweepResult) -> RenderableType:
             row.pairs,
             Text(row.verdict, style=_style(row)),
         )
-    below = [control_sentence(result), preconditions(result)]
+    even = [
+        f"{ladder.label}: {break_even_sentence(ladder.break_even, ladder.unit)}"
+        for ladder in ladders(result.trials)
+    ]
+    below = [*failures(result), *even, control_sentence(result), preconditions(result)]
     return Group(table, *(Text(sentence) for sentence in below if sentence))
+
+
+def failures(result: SweepResult) -> list[str]:
+    """One line for every distinct cause, and how many trials it ended."""
+    causes = Counter(
+        f"{trial.outcome.failure}: {trial.outcome.cause}"
+        for trial in result.every
+        if trial.failed and trial.outcome is not None
+    )
+    return [f"Failed ({count} of the trials), {cause}" for cause, count in causes.items()]
 
 
 def _title(result: SweepResult) -> str:

@@ -21,6 +21,7 @@ from orchestrator.ports import (
     Telemetry,
 )
 from orchestrator.records import Arm, BlockRecord, FailureClass, Outcome
+from orchestrator.run.ladder_gate import skipped
 from orchestrator.store import TrialFolder
 
 Pair = tuple[BlockRecord, BlockRecord]
@@ -39,6 +40,9 @@ class Judgement:
 
 
 Judge = Callable[[Trial, Sequence[Pair]], Judgement]
+
+
+Gate = Callable[[Trial], str | None]
 
 
 def arm_order(pair_index: int) -> tuple[Arm, Arm]:
@@ -60,6 +64,8 @@ class TrialRunner:
     probe: ServerProbe
     telemetry: Telemetry
     judge: Judge
+    gate: Gate = lambda trial: None
+    """Why a trial need not be run (its load is known to be too much), or None."""
     monotonic: Callable[[], float] = time.monotonic
 
     def run(self, trial: Trial, blocks: Blocks, folder: TrialFolder, report: ReportPair) -> Outcome:
@@ -70,6 +76,11 @@ class TrialRunner:
         """
         seconds = _Seconds(self.monotonic)
         folder.begin(trial)
+        reason = self.gate(trial)
+        if reason is not None:
+            outcome = skipped(trial, reason)
+            folder.save_outcome(outcome)
+            return outcome
         folder.discard_unpaired()
         pairs = list(folder.pairs())
         try:

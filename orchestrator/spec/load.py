@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from orchestrator.spec.section import Axis, Count, Positive, Section, Text, broken
+from orchestrator.spec.section import Axis, Count, Positive, Section, Text, Whole, broken
+
+REFINE = "at most so many further loads, around the knee and the break-even load"
 
 
 class ClosedLoad(Section):
@@ -16,6 +18,7 @@ class ClosedLoad(Section):
     concurrency: Axis[Count] | None = Field(
         default=None, description="requests in flight; without it sweep.batch_size says so"
     )
+    refine: Whole = Field(default=0, description=REFINE)
 
 
 class OpenLoad(Section):
@@ -33,6 +36,7 @@ class OpenLoad(Section):
     time_scale: Positive = Field(
         default=1.0, description="the trace's gaps are multiplied by this; 0.5 is twice the rate"
     )
+    refine: Whole = Field(default=0, description=REFINE)
 
     @model_validator(mode="after")
     def _trace_or_rate(self) -> OpenLoad:

@@ -1,7 +1,8 @@
 """Raw records on disk: the truth that everything else is derived from.
 
     results/<sweep>/sweep.json                        what was asked, and where
-    results/<sweep>/trials.json                       those trials, in order
+    results/<sweep>/trials.json                       its trials, in order
+    results/<sweep>/added.json                        trials that the results asked for
     results/<sweep>/<trial>/trial.json                what determines the trial's result
     results/<sweep>/<trial>/environment.json          the preconditions it ran under
     results/<sweep>/<trial>/blocks/003-B.parquet      requests of one block (003-B.json: the rest)

@@ -38,23 +38,20 @@ class SweepFolder:
         return dict(read_json(self.path / "sweep.json"))
 
     def save_trials(self, trials: Sequence[Trial]) -> None:
-        """Of which trials the sweep consists, in order. One file, so that thousands are cheap."""
-        write_json(
-            self.path / "trials.json",
-            [{"id": trial.id, "identity": trial.identity()} for trial in trials],
-        )
+        """The trials that were planned, in order. One file, so that thousands are cheap."""
+        _save_trials(self.path / "trials.json", trials)
+
+    def save_added(self, trials: Sequence[Trial]) -> None:
+        """The trials that results asked for: further rungs of a ladder, the confirmation."""
+        _save_trials(self.path / "added.json", trials)
+
+    def added(self) -> tuple[Trial, ...]:
+        path = self.path / "added.json"
+        return _read_trials(path) if path.exists() else ()
 
     def trials(self) -> tuple[Trial, ...]:
-        """Raises: StoreError when the file is missing, damaged or of another version."""
-        path = self.path / "trials.json"
-        try:
-            found = tuple(trial_from(entry["identity"]) for entry in read_json(path))
-        except (KeyError, TypeError) as error:
-            raise StoreError(
-                f"{path}: was written by another version of this product ({error}); use that "
-                "version, or run the sweep again under another name"
-            ) from error
-        return found
+        """Planned and added. Raises: StoreError when damaged or of another version."""
+        return (*_read_trials(self.path / "trials.json"), *self.added())
 
     def unfinished(
         self, trials: Sequence[Trial], *, retry_failed: bool = False
@@ -85,3 +82,17 @@ class SweepFolder:
             file.write(str(os.getpid()))
             file.flush()
             yield
+
+
+def _save_trials(path: Path, trials: Sequence[Trial]) -> None:
+    write_json(path, [{"id": trial.id, "identity": trial.identity()} for trial in trials])
+
+
+def _read_trials(path: Path) -> tuple[Trial, ...]:
+    try:
+        return tuple(trial_from(entry["identity"]) for entry in read_json(path))
+    except (KeyError, TypeError) as error:
+        raise StoreError(
+            f"{path}: was written by another version of this product ({error}); use that "
+            "version, or run the sweep again under another name"
+        ) from error

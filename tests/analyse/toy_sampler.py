@@ -71,7 +71,7 @@ def sample_speculative(
 ) -> Ints:  # fmt: skip
     """Leviathan et al. 2023, algorithm 1, with one of the defects. Shape (count, length).
 
-    accepts too much: a draft token is accepted with probability min(1, 2 p/q) instead of min(1, p/q)
+    accepts too much: a draft token is accepted with probability min(1, 2 p/q), not min(1, p/q)
     ignores temperature: the target's probabilities are taken at temperature 1
     biased bonus token: after K accepted tokens the bonus token comes from the draft
     residual not taken: after a rejection the token comes from p instead of (p − q)+

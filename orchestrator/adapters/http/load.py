@@ -20,6 +20,9 @@ from orchestrator.ports import BlockObservation
 from orchestrator.records import RequestRecord
 
 WARM_CONNECTIONS_OPEN_LOOP = 32
+KEEP_BYTES = 256 * 1024 * 1024
+"""Raw answers kept to be read after the block. Past it, each is read when it ends: the loop then
+stands still for some microseconds a token, which loop lag shows, but memory is bounded."""
 
 
 class BlockLoad:
@@ -32,7 +35,8 @@ class BlockLoad:
             writer.request(each, [*opening(each.prompt), Message("user", turns[0])])
             for each, turns in zip(block.requests, self._turns, strict=True)
         ]
-        self._exchanges: list[list[Exchange]] = [[] for _ in block.requests]
+        self._seen: list[list[Exchange | RequestRecord]] = [[] for _ in block.requests]
+        self._kept_bytes = 0
         self._lags: list[float] = []
         self._start_s = 0.0
 
@@ -68,12 +72,11 @@ class BlockLoad:
     async def _slot(self, waiting: Iterator[int]) -> None:
         free_s = self._start_s
         for index in waiting:
-            await self._converse(index, free_s)
-            free_s = self._exchanges[index][-1].end_s or time.monotonic()
+            free_s = await self._converse(index, free_s)
 
     async def _open_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         order = sorted(range(len(self._block.requests)), key=self._offset)
-        running: list[asyncio.Task[None]] = []
+        running: list[asyncio.Task[float]] = []
         all_sent = asyncio.Event()
 
         def ring() -> None:
@@ -104,32 +107,46 @@ class BlockLoad:
             )
         return request.offset_s
 
-    async def _converse(self, index: int, due_s: float) -> None:
-        """All turns of one conversation; it ends at the first turn that fails."""
+    async def _converse(self, index: int, due_s: float) -> float:
+        """All turns of one conversation, up to the first that fails; returns when it ended."""
         planned, turns = self._block.requests[index], self._turns[index]
         history = [*opening(planned.prompt), Message("user", turns[0])]
         request = self._first[index]
+        ended_s = due_s
         for turn in range(len(turns)):
             exchange = await exchange_once(self._pool, request, self._block.timeouts)
-            self._exchanges[index].append(exchange)
+            ended_s = exchange.end_s or time.monotonic()
+            self._keep(index, turn, exchange)
             if turn == 0 and exchange.sent_s is not None:
                 self._lags.append(exchange.sent_s - due_s)
             if turn + 1 == len(turns):
-                return
+                break
             answer = answer_of(exchange)
             if fault_of(exchange, answer)[0] is not None:
-                return
+                break
             said = answer.text
             if self._block.history == "reference":
                 said = (planned.prompt.reference or ())[turn]
             history += [Message("assistant", said), Message("user", turns[turn + 1])]
             request = self._writer.request(planned, history)
+        return ended_s
+
+    def _keep(self, index: int, turn: int, exchange: Exchange) -> None:
+        self._kept_bytes += sum(len(piece) for _, piece in exchange.body)
+        full = self._kept_bytes > KEEP_BYTES
+        self._seen[index].append(self._record(index, turn, exchange) if full else exchange)
+
+    def _record(self, index: int, turn: int, seen: Exchange | RequestRecord) -> RequestRecord:
+        if isinstance(seen, RequestRecord):
+            return seen
+        planned = self._block.requests[index]
+        return record_of(planned, turn, seen, answer_of(seen), self._start_s)
 
     def _records(self) -> tuple[RequestRecord, ...]:
         return tuple(
-            record_of(planned, turn, exchange, answer_of(exchange), self._start_s)
-            for planned, exchanges in zip(self._block.requests, self._exchanges, strict=True)
-            for turn, exchange in enumerate(exchanges)
+            self._record(index, turn, seen)
+            for index, turns in enumerate(self._seen)
+            for turn, seen in enumerate(turns)
         )
 
 

@@ -184,11 +184,22 @@ def _unavailable_if_it_fails(uri: str) -> Iterator[None]:
     try:
         yield
     except (MlflowException, RequestException, sqlalchemy.exc.SQLAlchemyError, OSError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise TrackingUnavailable(
-            f"MLflow at {uri} cannot be written: {lines[0][:300]}; the records are safe, and "
+            f"MLflow at {uri} cannot be written ({_why(error)}); the records are safe, and "
             "`python -m orchestrator track SWEEP` logs them once it answers"
         ) from error
+
+
+def _why(error: BaseException) -> str:
+    """The innermost cause in one line: what wraps it repeats the address and the query."""
+    seen = [error]
+    while (inner := seen[-1].__cause__ or seen[-1].__context__) is not None and inner not in seen:
+        seen.append(inner)
+    for one in reversed(seen):
+        if isinstance(one, OSError) and one.strerror:
+            return one.strerror
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]
 
 
 def _params(params: Mapping[str, Any]) -> list[Param]:

@@ -119,6 +119,19 @@ def test_both_clocks_show_a_client_that_is_late(
     assert seen.client.send_lag_max_s is not None and seen.client.send_lag_max_s >= 0.5
 
 
+def test_memory_is_bounded_by_reading_answers_early(
+    null_server: NullProcess, client: HttpLoadClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = block(6, LoadPoint("closed", concurrency=2), max_tokens=8)
+    # Room for three answers of 8 chunks: the others are read as they end, and nothing is lost.
+    monkeypatch.setattr("orchestrator.adapters.http.load.KEEP_BYTES", 3 * 8 * 250)
+    seen = client.run_block(null_server.endpoint("gap=0.001"), plan)
+    assert [(record.request_id, record.output_tokens) for record in seen.requests] == [
+        (f"r{i}", 8) for i in range(6)
+    ]
+    assert all(record.sent_s is not None and 0 <= record.sent_s < 60 for record in seen.requests)
+
+
 def test_a_busy_event_loop_shows_in_loop_lag_and_processor_time() -> None:
     async def busy() -> ClientHealth:
         probe = HealthProbe(asyncio.get_running_loop())
