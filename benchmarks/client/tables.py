@@ -87,8 +87,8 @@ def _conditions(outcomes: list[Outcome], repeats: int) -> list[str]:
     return [
         f"{datetime.date.today():%Y-%m-%d}, {_processor()}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, {platform.system()} {platform.release()}",
-        "the client, with all its processes, on one core; the server on another; all at niceness -5 "
-        "where that is allowed",
+        "the client, with all its processes, on one core, the server on another, all at "
+        "niceness -5 where allowed",
         f"figures are medians of {repeats} run(s), the tools taking turns",
         f"other work on the machine during the runs: {busy} cores (0 would be a quiet machine; "
         "time taken away from client and server alike, and unequally by chance)",

@@ -21,7 +21,6 @@ def result_table(result: SweepResult) -> RenderableType:
     """Every cell with its speedup, acceptance length and verdict; the control's meaning below."""
     table = Table(title=_title(result), title_justify="left", box=None, pad_edge=False)
     table.add_column("method", overflow="fold", min_width=11)
-    table.add_column("K", justify="right")
     table.add_column("workload", overflow="fold")
     table.add_column(load_heading(result), justify="right", no_wrap=True)
     table.add_column("T", justify="right")
@@ -31,8 +30,9 @@ def result_table(result: SweepResult) -> RenderableType:
     table.add_column("verdict", overflow="fold", min_width=11)
     for row in rows(result):
         table.add_row(
-            row.method,
-            row.speculation_length,
+            row.method
+            if row.speculation_length == "–"
+            else f"{row.method} K={row.speculation_length}",
             row.workload,
             row.load,
             row.temperature,
