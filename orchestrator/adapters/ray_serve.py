@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,8 +156,9 @@ class RayServeDeployer:
 
     def close(self) -> None:
         """Stops every engine started here; ends Serve and Ray if they were started here."""
-        for name in list(self._running):
-            self.stop(name)
+        names = list(self._running)
+        with ThreadPoolExecutor(max(1, len(names))) as threads:
+            list(threads.map(self.stop, names))
         with self._lock:
             ray_ends = self._connection is not None and self._connection.started_here
             if self._serve is not None and self._serve.started_here and not ray_ends:
