@@ -9,6 +9,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import psutil
 import ray
 from ray import serve
 from ray._private import ray_constants
@@ -121,3 +122,20 @@ def free_port() -> int:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def ray_processes() -> tuple[int, ...]:
+    """Ray's and Serve's own processes on this host, as a worker of theirs sees them.
+
+    The proxy, the controllers, the raylet and its agents: part of how an engine is reached, so not
+    "others on the machine". Replicas are left out: the other arm's engine must count as one.
+    """
+    raylet = psutil.Process().parent()
+    if raylet is None or raylet.name() != "raylet":
+        return ()
+    found = [raylet.pid]
+    for child in raylet.children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if not any("ServeReplica" in word for word in child.cmdline()[:1]):
+                found.append(child.pid)
+    return tuple(found)

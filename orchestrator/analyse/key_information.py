@@ -12,8 +12,11 @@ Kind = Literal["numbers", "names", "identifiers", "urls"]
 KINDS: tuple[Kind, ...] = ("numbers", "names", "identifiers", "urls")
 
 _URL = re.compile(r"https?://[^\s<>\"'`)\]}]+", re.IGNORECASE)
+# Thousands are separated by a comma or by one of the narrow spaces, never by a plain one.
+_THOUSANDS = ",\u00a0\u2009\u202f"
 _NUMBER = re.compile(
-    r"(?<![\w.])[-−+]?\d+(?:[,  ]\d{3})+(?:\.\d+)?(?!\w)|(?<![\w.])[-−+]?\d+(?:\.\d+)?"
+    rf"(?<![\w.])[-−+]?\d{{1,3}}(?:[{_THOUSANDS}]\d{{3}})+(?:\.\d+)?(?!\w)"
+    r"|(?<![\w.])[-−+]?\d+(?:\.\d+)?"
 )
 _BACKTICKED = re.compile(r"(?<!`)`([^`\n]{1,80})`(?!`)")
 _CALL = re.compile(r"\b([A-Za-z_][\w.]*)\(")
@@ -56,15 +59,15 @@ def key_information(text: str) -> KeyInformation:
         identifiers: in backticks, before a parenthesis, snake_case, camelCase, PascalCase
         urls: http and https, without punctuation at the end
     """
-    urls = frozenset(url.rstrip(".,;:!?*_") for url in _URL.findall(text))
-    rest = _URL.sub(" ", text)
+    urls = frozenset(_ends(url)[0] for url in _URL.findall(text))
+    rest = _URL.sub(lambda match: " " + _ends(match.group())[1], text)
     identifiers = {_trim(quoted) for quoted in _BACKTICKED.findall(rest)}
     identifiers |= set(_CALL.findall(rest)) | set(_CODE_NAME.findall(rest))
     identifiers = {name for name in identifiers if name and not number_value(name)}
     names = {
         match.group()
         for match in _NAME.finditer(rest)
-        if not _SENTENCE_START.search(rest[: match.start()][-8:])
+        if not _SENTENCE_START.search(rest[max(0, match.start() - 8) : match.start()])
         and match.group() not in identifiers
     }
     return KeyInformation(
@@ -124,7 +127,7 @@ def number_value(text: str) -> str | None:
     Undefined: None when the text is not a number.
     """
     plain = text.strip().replace("−", "-")
-    plain = re.sub(r"[,  ](?=\d{3})", "", plain).lstrip("+")
+    plain = re.sub(rf"[{_THOUSANDS}](?=\d{{3}})", "", plain).lstrip("+")
     try:
         value = Decimal(plain)
     except InvalidOperation:
@@ -132,6 +135,12 @@ def number_value(text: str) -> str | None:
     if not value.is_finite():
         return None
     return "0" if value == 0 else f"{value.normalize():f}"
+
+
+def _ends(url: str) -> tuple[str, str]:
+    """A URL and the punctuation that follows it."""
+    bare = url.rstrip(".,;:!?*_")
+    return bare, url[len(bare) :]
 
 
 def _trim(quoted: str) -> str:

@@ -149,7 +149,7 @@ def detectable_shift(
     """How large a difference in all prompts the combined token test notices 9 times in 10.
 
     Formula: with W² = Σ_v (p_v − q_v)² / ((p_v + q_v)/2) per position, the statistic of a prompt is
-        chi-square with d = var/2 degrees of freedom and noncentrality W² · positions · n m / (n + m).
+        chi-square, d = var/2 degrees of freedom, noncentrality W² · positions · n m / (n + m).
         The smallest total noncentrality λ with P(χ²(Σd, λ) > q) = 0.9, q the 1 − level/2 quantile
         of χ²(Σd), solved for W. A shift of a share s of the tokens, spread evenly, has W = 2 s: the
         result is W / 2.

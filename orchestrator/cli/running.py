@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -126,24 +126,25 @@ def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
 
 def _real_runner(pool: PairProvider, *, slo: SloBounds, gate: LadderGate) -> TrialRunner:
     from orchestrator.adapters.http.prometheus import PrometheusProbe
+    from orchestrator.adapters.ray_local import ray_processes
 
     return TrialRunner(
         pool=pool,
         client=_client(),
         probe=PrometheusProbe(),
-        telemetry=_telemetry(),
+        telemetry=_telemetry(ray_processes),
         judge=PairJudge(slo),
         gate=gate,
     )
 
 
-def _telemetry() -> Telemetry:
+def _telemetry(alongside: Callable[[], Iterable[int]]) -> Telemetry:
     from orchestrator.adapters.local.combined_telemetry import CombinedTelemetry
     from orchestrator.adapters.local.telemetry import HostTelemetry
     from orchestrator.adapters.nvml import NvmlTelemetry, nvml_or_none
 
     nvml = nvml_or_none()
-    host = HostTelemetry()
+    host = HostTelemetry(alongside=alongside)
     return host if nvml is None else CombinedTelemetry(host, NvmlTelemetry(nvml))
 
 

@@ -1,5 +1,7 @@
 """What is read from one answer: key information, repetition, its ending, its language."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,8 @@ def test_the_four_kinds() -> None:
         ("v2 and x86_64", []),
         ("12,345,678", ["12345678"]),
         ("5.", ["5"]),
+        ("in 2024 300 people", ["2024", "300"]),
+        ("12\u202f000 km", ["12000"]),
     ],
 )
 def test_numbers(text: str, expected: list[str]) -> None:
@@ -116,7 +120,7 @@ def test_a_loop_is_what_it_says(units: list[int]) -> None:
         assert len(stretch) == loop.length >= 2 * loop.period
         assert all(a == b for a, b in zip(stretch, stretch[loop.period :], strict=False))
     else:
-        assert all(a != b for a, b in zip(units, units[1:], strict=False))
+        assert all(a != b for a, b in pairwise(units))
 
 
 @given(UNITS, st.integers(1, 3))
@@ -210,7 +214,8 @@ def test_languages(text: str, expected: str | None) -> None:
 
 
 def test_a_chinese_answer_about_python_with_a_code_block_is_chinese() -> None:
-    text = "下面的函数返回列表的平均值:\n```python\ndef mean(values): return the_sum_of(values)\n```\n完成。"
+    code = "```python\ndef mean(values): return the_sum_of(values)\n```"
+    text = f"下面的函数返回列表的平均值:\n{code}\n完成。"
     assert language(text) == "zh"
 
 

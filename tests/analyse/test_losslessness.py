@@ -166,13 +166,13 @@ def test_an_equal_arm_is_convicted_by_its_rate_at_most_at_the_level() -> None:
     # Both arms flip the same near ties independently: 30 % of prompts have one, each flips half.
     rng = np.random.default_rng(5)
     convicted = 0
-    for _ in range(400):
+    for _ in range(200):
         tied = rng.random(100) < 0.3
         mine, its = (tied & (rng.random(100) < 0.5) for _ in range(2))
         verdict = losslessness(_with(mine, "s"), [Floor(_with(its, "b"), False)]).verdict
         convicted += verdict is Losslessness.NOT_LOSSLESS
-    # Level 0.01: at most 10 of 400 with a chance of 99.7 %.
-    assert convicted <= 10
+    # Level 0.01: at most 7 of 200 with a chance of 99.9 %.
+    assert convicted <= 7
 
 
 def _with(flags: np.ndarray, name: str) -> Agreement:

@@ -23,7 +23,7 @@ def answers(seed: int) -> list[Answer]:
             if rng.random() < 0.2:
                 a = rng.choice(NOUNS)
             lines.append(
-                f"It is said that Ana saw the {a} of {fixed.integers(10, 99)} by the {b} and the {c}."
+                f"It is said that Ana saw the {a} of {fixed.integers(10, 99)} by the {b} and {c}."
             )
         text = " ".join(lines)
         found.append(Answer(f"p{i}", text, tuple(range(len(text.split()))), "stop"))
@@ -67,6 +67,7 @@ def test_a_fault_in_a_quarter_of_the_answers_is_named(text: str, finish: str, fi
     assert figure in report(spoilt(0.25, text, finish)).worse
 
 
+@pytest.mark.slow
 def test_equal_arms_are_accused_at_most_at_the_level() -> None:
     """Level 0.05 over all figures: of 20 seeds at most 4 (chance of more: 0.3 %)."""
     baseline, relaunched = answers(1), answers(2)

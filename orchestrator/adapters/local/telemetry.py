@@ -9,8 +9,9 @@
 | `process_cpu_fraction` | their CPU time, of all cores, 0..1 | no pids |
 | `host_foreign_cpu_fraction` | cores kept busy by others than engine and client | no pids |
 
-Foreign is what is left of the host's busy time after the engine's processes, this process and the
-descendants of both: 1.0 is one whole core. A page that processes share is resident in each.
+Foreign is what is left of the host's busy time after the engine's processes, this process, the
+descendants of both and what runs alongside (a gateway): 1.0 is one whole core. A page that
+processes share is resident in each.
 
 Cost, measured with 107 processes on two busy cores: four readings and one look through the process
 table a second take 0.01 of one core.
@@ -39,16 +40,27 @@ class HostTelemetry:
     """Implements ports.Telemetry for the host this process runs on."""
 
     period_s: float = PERIOD_S
+    alongside: Callable[[], Iterable[int]] = tuple
+    """Further processes that belong to the measurement (a gateway, a cluster's own): not foreign.
+    They are counted themselves, what descends from them is not."""
 
     def start(self, endpoint: Endpoint) -> TelemetryRun:
-        return SamplingRun(HostReader(endpoint.pids).read, self.period_s)
+        reader = HostReader(endpoint.pids, alongside=self.alongside())
+        return SamplingRun(reader.read, self.period_s)
 
 
 class HostReader:
     """Differences between one reading and the next; the first reading is the construction."""
 
-    def __init__(self, pids: Iterable[int], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pids: Iterable[int],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        alongside: Iterable[int] = (),
+    ) -> None:
         self._clock = clock
+        self._alongside = frozenset(alongside)
         self._engine_roots = tuple(pids)
         self._own_root = os.getpid()
         self._engine: dict[int, psutil.Process] = {}
@@ -93,7 +105,7 @@ class HostReader:
         self._tree_at_s = self._clock()
         parent_of = parents()
         engine = descendants(self._engine_roots, parent_of)
-        client = descendants([self._own_root], parent_of) - engine
+        client = (descendants([self._own_root], parent_of) | self._alongside) - engine
         self._engine = _followed(self._engine, engine)
         self._client = _followed(self._client, client)
 

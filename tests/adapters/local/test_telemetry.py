@@ -200,3 +200,12 @@ def test_host_telemetry_samples_a_live_process() -> None:
     for sample in samples:
         assert 0 <= sample.values["host_cpu_fraction"] <= 1
         assert sample.values["process_rss_bytes"] > 2**20
+
+
+
+def test_what_runs_alongside_counts_with_the_client_and_its_children_do_not() -> None:
+    # Named alongside, the parent alone is added: not all that descends from it.
+    reader = HostReader([], alongside=[os.getppid()])
+    assert os.getppid() in reader._client
+    apart = HostReader([])
+    assert set(reader._client) - set(apart._client) == {os.getppid()}
