@@ -189,7 +189,7 @@ def test_gross_defects_are_caught_with_100_samples_of_8_prompts(defect: Defect) 
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", list(STATED))
 def test_every_defect_is_caught_at_its_stated_size(defect: Defect) -> None:
-    """Stated power at level 0.01: at least 0.9. A power of 0.97 gives < 17 of 20 once in 3,000."""
+    """Stated power at level 0.01: at least 0.9, over 20 seeds."""
     assert caught(range(100, 120), defect, STATED[defect]) >= 18
 
 
@@ -253,7 +253,7 @@ def test_a_shift_of_a_quarter_of_the_answers_is_caught_with_40_samples_of_8_prom
 
 
 def test_equal_embeddings_pass_at_the_stated_error_rate() -> None:
-    """Level 0.05: of 60 at most 8 (chance of more with a true rate of 0.05: 0.4 %)."""
+    """Level 0.05: of 60 at most 8 (chance of more with a true rate of 0.05: 0.3 %)."""
     alarms = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)

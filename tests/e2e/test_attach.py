@@ -34,9 +34,10 @@ ROOT = Path(__file__).parents[2]
 KEY = "planted-0123456789-abcdef"
 PATIENCE_S = 120.0
 MEASURED = (0, 4, 5)
-"""Pairs were measured; on a busy machine some, or all, do not count, and that is as it should be."""
+"""Pairs were measured; on a busy machine some of them, or all, rightly do not count."""
 DRAFTING = VLLM | {
-    "/metrics": "vllm:spec_decode_num_drafts_total 3\nvllm:spec_decode_num_accepted_tokens_total 4\n"
+    "/metrics": "vllm:spec_decode_num_drafts_total 3\n"
+    "vllm:spec_decode_num_accepted_tokens_total 4\n"
 }
 
 

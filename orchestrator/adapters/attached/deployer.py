@@ -36,7 +36,7 @@ class AttachedDeployer:
             url, self._access, wanted=self._model, hint=self._target, timeout_s=timeout_s
         )
         pids = server_pids(url)
-        self._found[name] = (server, _facts(deployment, server, pids))
+        self._found[name] = (server, self._facts(deployment, server, pids))
         return Endpoint(
             name=name,
             base_url=url,
@@ -60,22 +60,23 @@ class AttachedDeployer:
     def close(self) -> None:
         self._found.clear()
 
-
-def _facts(deployment: Deployment, server: FoundServer, pids: tuple[int, ...]) -> EngineFacts:
-    identity = server.identity
-    extra: dict[str, object] = {"attached": server.url}
-    if identity.speculation:
-        extra["speculation"] = dict(identity.speculation)
-    if deployment.replica_of is not None:
-        extra["same_server_as"] = deployment.replica_of
-    return EngineFacts(
-        deployment_key=deployment.key,
-        engine=identity.engine,
-        engine_version=identity.version,
-        model=server.model,
-        start_s=None,
-        pids=pids,
-        kv_capacity_tokens=identity.kv_capacity_tokens,
-        simulated=server.simulated,
-        extra=extra,
-    )
+    def _facts(
+        self, deployment: Deployment, server: FoundServer, pids: tuple[int, ...]
+    ) -> EngineFacts:
+        identity = server.identity
+        extra: dict[str, object] = {"attached": server.url}
+        if identity.speculation:
+            extra["speculation"] = dict(identity.speculation)
+        if deployment.replica_of is not None:
+            extra["same_server_as"] = deployment.replica_of
+        return EngineFacts(
+            deployment_key=deployment.key,
+            engine=identity.engine,
+            engine_version=self._access.masked(identity.version),
+            model=server.model,
+            start_s=None,
+            pids=pids,
+            kv_capacity_tokens=identity.kv_capacity_tokens,
+            simulated=server.simulated,
+            extra=self._access.masked(extra),
+        )

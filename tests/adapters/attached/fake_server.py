@@ -128,6 +128,7 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             refused = [name for name in server.refuses if name in body]
             number = len(server.bodies())
             if server.dies_after is not None and number > server.dies_after:
+                assert isinstance(self.server, ThreadingHTTPServer)
                 self.server.socket.close()
                 self.connection.close()
                 self.close_connection = True
