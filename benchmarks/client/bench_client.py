@@ -47,6 +47,7 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--only", help="names of tools, separated by commas")
+    parser.add_argument("--scenario", choices=[FULL_LOAD.name, ACCURACY.name], help="only this one")
     parser.add_argument("--write", type=Path, help="write the page here as well")
     parser.add_argument(
         "--cache",
@@ -81,6 +82,8 @@ def main() -> None:
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -5)
     for scenario in (FULL_LOAD, ACCURACY):
+        if arguments.scenario not in (None, scenario.name):
+            continue
         runs: dict[str, list[Outcome]] = {}
         # Round by round, so that a busy minute does not hit one tool alone.
         for _ in range(arguments.repeats):

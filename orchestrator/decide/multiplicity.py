@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from orchestrator.analyse.adjusted_p_values import benjamini_hochberg, holm
 from orchestrator.analyse.further_pairs import pairs_needed
 from orchestrator.decide.verdict import Decision, Verdict
 
@@ -22,26 +23,13 @@ CALLED = (Verdict.FASTER, Verdict.SLOWER)
 def rejected(p_values: Sequence[float], alpha: float, method: Correction = DEFAULT) -> list[bool]:
     """Which hypotheses are rejected at `alpha` after correction.
 
-    Formula, with p sorted ascending, m of them:
-        benjamini-hochberg: all up to the largest k with p_(k) <= alpha k / m
-        holm: all before the first k with p_(k) > alpha / (m - k + 1)
+    Formula: adjusted p <= alpha (`analyse.adjusted_p_values`)
     Raises: ValueError for a p-value outside [0, 1].
-    Source: Benjamini & Hochberg 1995, JRSS B 57; Holm 1979, Scand. J. Stat. 6.
     """
-    if not all(0 <= p <= 1 for p in p_values):
-        raise ValueError(f"p-values: `0 <= p <= 1` must hold, but got {list(p_values)}")
-    m = len(p_values)
-    ascending = sorted(range(m), key=lambda i: p_values[i])
-    kept = 0
-    for k, i in enumerate(ascending, start=1):
-        if p_values[i] <= _threshold(k, m, alpha, method):
-            kept = k
-        elif method == "holm":
-            break
-    result = [False] * m
-    for i in ascending[:kept]:
-        result[i] = True
-    return result
+    if not p_values:
+        return []
+    adjusted = benjamini_hochberg(p_values) if method == "benjamini-hochberg" else holm(p_values)
+    return [p <= alpha for p in adjusted]
 
 
 def corrected(
