@@ -155,7 +155,9 @@ class RayServeDeployer:
         self._cancelled.set()
 
     def close(self) -> None:
-        """Stops every engine started here; ends Serve and Ray if they were started here."""
+        """Stops every engine started here, starting ones too; ends Serve and Ray if they were
+        started here."""
+        self.cancel()
         names = list(self._running)
         with ThreadPoolExecutor(max(1, len(names))) as threads:
             list(threads.map(self.stop, names))

@@ -24,6 +24,9 @@ from orchestrator.serving.failure import classify
 from orchestrator.serving.served_engine import ServedEngine
 
 POLL_S = 0.2
+STATUS_EVERY_S = 2.0
+"""Asking Serve's controller costs it, and us, a good part of a core when done five times a second;
+while engines start, that is time taken from them. What the engine writes is looked at meanwhile."""
 STOP_GRACE_S = 20.0
 
 _SERVE = threading.RLock()
@@ -48,13 +51,18 @@ def order(served: ServedEngine, name: str, route_prefix: str) -> None:
 def wait_ready(name: str, log_path: Path, timeout_s: float, cancelled: threading.Event) -> None:
     """Blocks until the application answers. Raises: DeploymentError, Interrupted"""
     deadline = time.monotonic() + timeout_s
+    ask_at = time.monotonic() + STATUS_EVERY_S
     while True:
         state = read_state(log_path)
         if state is not None and state.phase == "failed":
             raise _failed(state, log_path)
-        with _SERVE:
-            seen = serve.status().applications.get(name)
-        status = seen.status if seen is not None else None
+        ready = state is not None and state.phase == "ready"
+        seen, status = None, None
+        if ready or time.monotonic() >= ask_at:
+            ask_at = time.monotonic() + STATUS_EVERY_S
+            with _SERVE:
+                seen = serve.status().applications.get(name)
+            status = seen.status if seen is not None else None
         if status == ApplicationStatus.RUNNING:
             return
         if status in (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY):

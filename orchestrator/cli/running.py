@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
 import tempfile
@@ -24,6 +25,10 @@ from orchestrator.ports import (
 from orchestrator.records import Outcome
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
+
+
+_CLOSE_S = 8.0
+"""For the engines to end by themselves; then Ray, if it was started here, takes them along."""
 
 
 class Engines(Protocol):
@@ -93,9 +98,11 @@ class _RealEngines:
         pool, self._pool = self._pool, None
         try:
             if pool is not None:
-                ray.get(pool.close.remote(), timeout=30)
+                # A pool that does not answer is no reason to leave Ray running.
+                with contextlib.suppress(ray.exceptions.GetTimeoutError, ray.exceptions.RayError):
+                    ray.get(pool.close.remote(), timeout=_CLOSE_S)
                 ray.kill(pool)
-            if self._serve_started:
+            if self._serve_started and not connection.started_here:
                 serve.shutdown()
         finally:
             connection.close()

@@ -13,9 +13,6 @@ from pathlib import Path
 KV_CACHE_GIB = "1"
 """Bound on the KV cache of a CPU engine: without one the second engine on a host fails."""
 
-SMALL_HOST_CPUS = 4
-"""Up to here every CPU computes; vLLM's own choice would keep one of two idle."""
-
 QUIET = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -61,13 +58,12 @@ def openmp_environment(cpus: frozenset[int]) -> dict[str, str]:
 
 
 def compute_cpus(allowed: frozenset[int]) -> frozenset[int]:
-    """CPUs for an engine's threads.
+    """CPUs for an engine's threads: one per physical core, and one core left out.
 
-    On a small host all of them: an engine that generates leaves the front end little to do. On a
-    larger one a thread per physical core, with one core left to the front end and the load.
+    That core is for the front end, the gateway and the load generator. An engine's threads wait for
+    each other by spinning: on a core that they share, they stall, and so does the client's clock.
+    With a single CPU there is nothing to leave out.
     """
-    if len(allowed) <= SMALL_HOST_CPUS:
-        return allowed
     first_of_core = {min(_siblings(cpu) & allowed) for cpu in allowed}
     return frozenset(sorted(first_of_core)[1:]) or allowed
 

@@ -14,12 +14,13 @@ from orchestrator.serving.environment import (
 from orchestrator.serving.lean_imports import left_out
 
 
-def test_a_small_host_computes_on_all_its_cpus() -> None:
-    assert compute_cpus(frozenset({0, 1})) == {0, 1}
+def test_a_single_cpu_computes() -> None:
+    assert compute_cpus(frozenset({0})) == {0}
     assert openmp_environment(frozenset({1, 0}))["OMP_NUM_THREADS"] == "2"
 
 
-def test_a_large_host_leaves_a_core_to_the_front_end() -> None:
+def test_one_core_is_left_to_the_front_end_and_the_client() -> None:
+    assert compute_cpus(frozenset({1000, 1001})) == {1001}
     allowed = frozenset(range(1000, 1016))  # CPUs this machine has not got: each its own core
 
     assert compute_cpus(allowed) == allowed - {1000}

@@ -202,7 +202,6 @@ def test_host_telemetry_samples_a_live_process() -> None:
         assert sample.values["process_rss_bytes"] > 2**20
 
 
-
 def test_what_runs_alongside_counts_with_the_client_and_its_children_do_not() -> None:
     # Named alongside, the parent alone is added: not all that descends from it.
     reader = HostReader([], alongside=[os.getppid()])
