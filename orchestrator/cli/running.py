@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from orchestrator.cli.preparation import Prepared
+import psutil
+
+from orchestrator.cli.preparation import Prepared, this_machine
 from orchestrator.decide.ladders import LadderGate
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.measure.slo import SloBounds
+from orchestrator.models.facts import read_model_facts
+from orchestrator.plan.deployment import Deployment
 from orchestrator.ports import (
     Deployer,
     Job,
@@ -26,7 +30,8 @@ from orchestrator.records import Outcome
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
-
+_ENGINE_BYTES = 2.5 * 1024**3
+"""A CPU engine besides its weights: two processes and 1 GiB of KV cache (measured: 2.4 GiB)."""
 _CLOSE_S = 8.0
 """For the engines to end by themselves; then Ray, if it was started here, takes them along."""
 
@@ -57,7 +62,7 @@ class _RealEngines:
             return {}
         from orchestrator.adapters.ray_tune import RayTuneExecutor
 
-        self._open()
+        self._open(jobs)
         assert self._storage is not None
         slots = self._prepared.plan.estimate.pairs_at_once
         slo = slo_bounds(self._prepared.experiment.slo)
@@ -70,7 +75,7 @@ class _RealEngines:
         )
         return executor.run(jobs, on_progress)
 
-    def _open(self) -> None:
+    def _open(self, jobs: Sequence[Job]) -> None:
         if self._pool is not None:
             return
         from orchestrator.adapters.ray_local import ensure_ray, ensure_serve
@@ -85,7 +90,23 @@ class _RealEngines:
             make_deployer,
             slots=self._prepared.plan.estimate.pairs_at_once,
             start_timeout_s=self._prepared.experiment.measure.timeouts.start_s,
+            warm_per_slot=self._warm_per_slot(),
+            coming=_deployments(jobs),
         )
+
+    def _warm_per_slot(self) -> int:
+        """On a CPU, as many engines as memory holds: an idle one takes no core. On accelerators
+        the two arms, since a third would take memory from their KV caches."""
+        if this_machine().gpus or self._address is not None:
+            return 2
+        free = psutil.virtual_memory().available
+        weights = sum(
+            facts.parameter_bytes or 0
+            for model in self._prepared.models.values()
+            if model.local_path is not None
+            for facts in [read_model_facts(model.local_path, with_vocabulary=False)]
+        )
+        return max(2, int(0.6 * free / (_ENGINE_BYTES + 2 * weights)))
 
     def close(self) -> None:
         """Stop engines, Serve and Ray as far as they were started here. May be called twice."""
@@ -108,6 +129,15 @@ class _RealEngines:
             connection.close()
             if self._storage is not None:
                 shutil.rmtree(self._storage, ignore_errors=True)
+
+
+def _deployments(jobs: Sequence[Job]) -> list[Deployment]:
+    """Distinct deployments, in the order of first use."""
+    found: dict[str, Deployment] = {}
+    for job in jobs:
+        for deployment in (job.trial.pair.baseline, job.trial.pair.speculative):
+            found.setdefault(deployment.key, deployment)
+    return list(found.values())
 
 
 def _real_deployer(logs: Path) -> Deployer:

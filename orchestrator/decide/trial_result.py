@@ -174,7 +174,7 @@ def _combined(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
         values = [block[name] for block in blocks]
         if name in SUMMED or name.startswith("requests_"):
             combined[name] = sum(values)
-        elif name.endswith("_max"):
+        elif "_max" in name:
             combined[name] = max(values)
         else:
             combined[name] = sum(values) / len(values)

@@ -100,6 +100,7 @@ def protocol(experiment: Experiment) -> Protocol:
         confidence=measure.confidence,
         margin=measure.margin,
         metric=measure.metric,
+        trial_seconds=measure.trial_seconds,
     )
 
 

@@ -35,6 +35,8 @@ def planned_offsets(trace_s: Sequence[float] | None = None) -> Offsets:
     return of
 
 
+WARMUP_TOKENS = 8
+"""Answers of the warm-up are short: it is there to compile and allocate, not to be measured."""
 WARMUP = -1
 """The pair index that seeds the warm-up."""
 
@@ -169,7 +171,11 @@ class TrialBlocks:
                 request_id=f"{trial.id}-{name}-{number}",
                 prompt=self.prompts[(first + number) % len(self.prompts)],
                 offset_s=None if offsets is None else float(offsets[number]),
-                max_tokens=workload.output_tokens,
+                max_tokens=(
+                    min(WARMUP_TOKENS, workload.output_tokens)
+                    if pair == WARMUP
+                    else workload.output_tokens
+                ),
                 seed=derived_seed(trial.seed, pair, number) if sampling.seeded else None,
             )
             for number in range(count)

@@ -82,6 +82,8 @@ class Protocol:
     margin: float = 0.03
     metric: str = "speedup_throughput"
     """The headline: the metric whose verdict stops the trial."""
+    trial_seconds: float | None = None
+    """After so long in measured blocks no further pair is begun, once pairs_min are there."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ _FIGURES = (
     ("ttft_p95_s", "TTFT p95 ms", 1e3, 0),
     ("tpot_mean_s", "TPOT ms", 1e3, 1),
     ("e2e_mean_s", "E2E ms", 1e3, 0),
-    ("process_rss_bytes_max", "engine GiB", 1 / 1024**3, 2),
+    ("process_rss_max_bytes", "engine GiB", 1 / 1024**3, 2),
 )
 
 

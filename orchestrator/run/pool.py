@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -59,6 +59,7 @@ class Pool:
         slots: int = 1,
         warm_per_slot: int = 2,
         start_timeout_s: float = 600.0,
+        coming: Sequence[Deployment] = (),
         on_start: OnStart | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -71,6 +72,7 @@ class Pool:
         self._slots = [_Slot(index) for index in range(slots)]
         self._warm_per_slot = warm_per_slot
         self._start_timeout_s = start_timeout_s
+        self._coming = {deployment.key: deployment for deployment in coming}
         self._on_start = on_start or (lambda *_: None)
         self._monotonic = monotonic
         self._changed = threading.Condition()
@@ -78,6 +80,7 @@ class Pool:
         self._failures: dict[str, DeploymentError] = {}
         self._ids = itertools.count(1)
         self._closed = False
+        self._started: set[str] = set()
         self._starts, self._failed, self._starting_s = 0, 0, 0.0
 
     def lease(self, pair: DeploymentPair, *, holder: str) -> Lease:
@@ -165,7 +168,11 @@ class Pool:
             self._changed.notify_all()
 
     def _warm_both(self, slot: _Slot, pair: DeploymentPair) -> tuple[_Warm, _Warm]:
-        """Start what is missing, both arms at once: neither is being measured yet."""
+        """Start what is missing, all at once: nothing is being measured on this slot yet.
+
+        Where there is room, the plan's next deployments are started along: the slot's device is
+        idle now and will not be later.
+        """
         both = (pair.baseline, pair.speculative)
         for deployment in both:
             failure = self._failures.get(deployment.key)
@@ -176,11 +183,16 @@ class Pool:
         missing = {d.key: d for d in both if d.key not in slot.warm}
         self._make_room(slot, keep={d.key for d in both}, coming=len(missing))
         if missing:
-            with ThreadPoolExecutor(max_workers=len(missing)) as threads:
+            along = self._along(slot, missing.keys() | {d.key for d in both})
+            with ThreadPoolExecutor(max_workers=len(missing) + len(along)) as threads:
                 starts = [threads.submit(self._start, slot, d) for d in missing.values()]
-            errors = [start.exception() for start in starts]
-            for error in errors:
-                if error is not None:
+                others = [threads.submit(self._start, slot, d) for d in along]
+            for start in starts:
+                start.result()
+            for other in others:
+                # One that fails is remembered, and told to the trial that needs it.
+                error = other.exception()
+                if error is not None and not isinstance(error, DeploymentError):
                     raise error
         for deployment in both:
             slot.warm[deployment.key] = slot.warm.pop(deployment.key)
@@ -204,9 +216,18 @@ class Pool:
         took = self._monotonic() - began
         with self._changed:
             self._starts += 1
+            self._started.add(deployment.key)
             self._starting_s += took
             slot.warm[deployment.key] = _Warm(deployment, name, endpoint, facts)
         self._on_start("ready", deployment, took)
+
+    def _along(self, slot: _Slot, needed: Set[str]) -> list[Deployment]:
+        """The next deployments of the plan that still fit beside what is warm or needed."""
+        with self._changed:
+            known = slot.warm.keys() | needed | self._failures.keys() | self._started
+            room = self._warm_per_slot - len(slot.warm.keys() | needed)
+            waiting = [d for key, d in self._coming.items() if key not in known]
+            return waiting[: max(0, room)]
 
     def _make_room(self, slot: _Slot, *, keep: set[str], coming: int) -> None:
         evictable = [key for key in slot.warm if key not in keep]

@@ -110,7 +110,7 @@ class TrialRunner:
         seconds: _Seconds,
     ) -> Judgement:
         judgement = self.judge(trial, pairs)
-        if len(pairs) >= trial.protocol.pairs_max or judgement.stop:
+        if judgement.stop or not _goes_on(trial, pairs):
             return judgement
         try:
             lease = self.pool.lease(trial.pair, holder=trial.id)
@@ -124,7 +124,7 @@ class TrialRunner:
             )
             self._warm_up(trial, blocks, folder, lease)
             seconds.warmed_up()
-            while len(pairs) < trial.protocol.pairs_max and not judgement.stop:
+            while _goes_on(trial, pairs) and not judgement.stop:
                 pair = self._run_pair(trial, blocks.pair(len(pairs)), lease, len(pairs), folder)
                 pairs.append(pair)
                 seconds.measured(pair)
@@ -209,6 +209,17 @@ class TrialRunner:
                 FailureClass.ALL_REQUESTS_FAILED,
                 f"all {len(failed)} requests to the {block.arm} engine failed {where} ({what})",
             )
+
+
+def _goes_on(trial: Trial, pairs: Sequence[Pair]) -> bool:
+    """Whether the protocol allows another pair. Time spent says nothing of who is faster, so to
+    stop by it does not bias the verdict."""
+    protocol = trial.protocol
+    if len(pairs) >= protocol.pairs_max:
+        return False
+    if protocol.trial_seconds is None or len(pairs) < protocol.pairs_min:
+        return True
+    return sum(block.duration_s for pair in pairs for block in pair) < protocol.trial_seconds
 
 
 class _Seconds:

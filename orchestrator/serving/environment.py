@@ -13,6 +13,8 @@ from pathlib import Path
 KV_CACHE_GIB = "1"
 """Bound on the KV cache of a CPU engine: without one the second engine on a host fails."""
 
+ENGINE_CPUS = "ORCHESTRATOR_ENGINE_CPUS"
+
 QUIET = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
@@ -62,8 +64,11 @@ def compute_cpus(allowed: frozenset[int]) -> frozenset[int]:
 
     That core is for the front end, the gateway and the load generator. An engine's threads wait for
     each other by spinning: on a core that they share, they stall, and so does the client's clock.
-    With a single CPU there is nothing to leave out.
+    With a single CPU there is nothing to leave out. `ORCHESTRATOR_ENGINE_CPUS=0,1` overrules it.
     """
+    given = os.environ.get(ENGINE_CPUS)
+    if given:
+        return frozenset(int(cpu) for cpu in given.split(","))
     first_of_core = {min(_siblings(cpu) & allowed) for cpu in allowed}
     return frozenset(sorted(first_of_core)[1:]) or allowed
 

@@ -64,4 +64,8 @@ class Measure(Section):
     metric: Annotated[str, OneOf(METRICS)] = Field(
         default="speedup_throughput", description="the metric whose verdict ends a trial"
     )
+    trial_seconds: Positive | None = Field(
+        default=None,
+        description="no further pair after so long in measured blocks, once pairs.min are there",
+    )
     timeouts: RequestTimeouts = defaults()

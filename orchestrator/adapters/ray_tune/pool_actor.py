@@ -28,6 +28,7 @@ class PoolActor:
         slots: int,
         warm_per_slot: int,
         start_timeout_s: float,
+        coming: Sequence[Deployment],
     ) -> None:
         self._events: list[PoolEvent] = []
         self._events_lock = threading.Lock()
@@ -36,6 +37,7 @@ class PoolActor:
             slots=slots,
             warm_per_slot=warm_per_slot,
             start_timeout_s=start_timeout_s,
+            coming=coming,
             on_start=self._note,
         )
 
@@ -96,6 +98,7 @@ def start_pool(
     slots: int,
     warm_per_slot: int = 2,
     start_timeout_s: float = 600.0,
+    coming: Sequence[Deployment] = (),
 ) -> Any:
     """Start the actor and return its handle. Ray must be connected already."""
     return (
@@ -106,5 +109,6 @@ def start_pool(
             slots=slots,
             warm_per_slot=warm_per_slot,
             start_timeout_s=start_timeout_s,
+            coming=tuple(coming),
         )
     )
