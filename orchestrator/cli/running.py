@@ -95,9 +95,11 @@ class _RealEngines:
         )
 
     def _warm_per_slot(self) -> int:
-        """On a CPU, as many engines as memory holds: an idle one takes no core. On accelerators
-        the two arms, since a third would take memory from their KV caches."""
-        if this_machine().gpus or self._address is not None:
+        """On a CPU with cores to spare, as many engines as memory holds: an idle one takes no core,
+        and starts overlap. On accelerators the two arms: a third would take memory from their KV
+        caches. On two or three cores as well: starts side by side are no faster there."""
+        here = this_machine()
+        if here.gpus or self._address is not None or (here.cpus or 1) < 4:
             return 2
         free = psutil.virtual_memory().available
         weights = sum(

@@ -35,7 +35,7 @@ def planned_offsets(trace_s: Sequence[float] | None = None) -> Offsets:
     return of
 
 
-WARMUP_TOKENS = 8
+WARMUP_TOKENS = 4
 """Answers of the warm-up are short: it is there to compile and allocate, not to be measured."""
 WARMUP = -1
 """The pair index that seeds the warm-up."""

@@ -138,3 +138,20 @@ def test_closing_wakes_and_refuses_whoever_waits() -> None:
 def test_a_pool_for_fewer_than_two_engines_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="warm_per_slot >= 2"):
         Pool(FakeDeployer(), warm_per_slot=1)
+
+
+def test_with_room_the_plans_next_engines_start_along_and_only_once() -> None:
+    deployer = FakeDeployer()
+    pool = Pool(deployer, warm_per_slot=3, coming=[BASELINE, speculative(4), speculative(8)])
+    pool.release(pool.lease(pair(4), holder="t1"))
+    assert sorted(deployer.started) == ["baseline", "ngram K=4", "ngram K=8"]
+    pool.release(pool.lease(pair(8), holder="t2"))
+    assert len(deployer.started) == 3
+
+
+def test_an_engine_that_fails_when_started_along_fails_only_the_trial_that_needs_it() -> None:
+    deployer = FakeDeployer(refuse={"ngram K=8"})
+    pool = Pool(deployer, warm_per_slot=3, coming=[BASELINE, speculative(4), speculative(8)])
+    pool.release(pool.lease(pair(4), holder="t1"))
+    with pytest.raises(DeploymentError, match="no room for the draft"):
+        pool.lease(pair(8), holder="t2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,13 @@ def test_seconds_are_accounted_for(tmp_path: Path) -> None:
     assert outcome.measured_s == 6.0  # 3 pairs of two blocks of 1 s
     assert outcome.waiting_s is not None
     assert outcome.warmup_s is not None
+
+
+def test_a_time_budget_ends_a_trial_after_pairs_min(tmp_path: Path) -> None:
+    # Two blocks of 1 s a pair: 3 s are used up within the second pair, and 2 pairs are the least.
+    budgeted = trial(pairs=(2, 4))
+    budgeted = replace(budgeted, protocol=replace(budgeted.protocol, trial_seconds=3.0))
+    outcome = runner(FakeClient(), pairs=99).run(
+        budgeted, FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.pairs_measured == 2
