@@ -1,4 +1,4 @@
-"""The main job on the real engine: killed in the middle, finished by the same command, then idle."""
+"""The main job on the real engine: killed in the middle, finished by the same command."""
 
 from __future__ import annotations
 
