@@ -62,7 +62,8 @@ def test_the_quickstart_asks_no_prompt_twice() -> None:
     plan = planned(FOLDER / "quickstart.yaml")
     assert len(plan.trials) == 17
     assert plan.engine_starts == 4
-    assert plan.warnings == ()
+    # What remains is a defect of the engine on a CPU that the reader has to know.
+    assert [notice.rule for notice in plan.warnings] == ["cpu_speculative_sampling"]
 
 
 def test_the_ladder_takes_its_engine_from_the_serve_config() -> None:

@@ -73,9 +73,21 @@ def engine_arguments(
     engine.setdefault("max_num_seqs", most_in_flight)
     notices: list[Notice] = []
     seeded = experiment.sampling.seeded and max(experiment.sweep.temperature) > 0
-    if seeded and on_cpu(experiment, cluster) and not experiment.simulated:
+    here_on_cpu = on_cpu(experiment, cluster) and not experiment.simulated
+    if seeded and here_on_cpu:
         notices += _unsplit_prefill(engine, most_in_flight, prompt_sets)
+    if here_on_cpu and experiment.attach is None and max(experiment.sweep.temperature) > 0:
+        notices.append(_WRONG_SAMPLING)
     return engine, notices
+
+
+_WRONG_SAMPLING = Notice(
+    "warning",
+    "cpu_speculative_sampling",
+    "vLLM 0.32 on a CPU loses the temperature when it checks drafts at temperature > 0: nothing is "
+    "accepted and the answers are wrong (docs/engine-defects.md)",
+    "read those cells as what this engine does, not as what speculation would do",
+)
 
 
 def _unsplit_prefill(

@@ -161,6 +161,12 @@ def _notes(result: SweepResult) -> Iterator[str]:
         for trial in result.every
         for note in result.decision(trial).notes
     ]
+    found += [
+        f"- {trial.trial.label()}: none of {trial.figures['speculative']['draft_tokens']:.0f} "
+        "drafted tokens was accepted: the draft never agrees, or the engine's sampler is broken"
+        for trial in result.every
+        if trial.acceptance_rate == 0
+    ]
     found += [f"- {notice}" for notice in result.manifest.get("notices", [])]
     if not found:
         return
