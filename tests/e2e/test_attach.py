@@ -119,7 +119,7 @@ def test_two_running_servers_are_compared_and_left_running(tmp_path: Path) -> No
     for outcome in outcomes(file):
         assert outcome["pairs_measured"] >= 2
         assert outcome["failure"] in (None, "no_valid_pairs")
-    for path in folder.glob("*/blocks/*.parquet"):
+    for path in folder.glob("*/blocks/0*.parquet"):
         rows = pq.read_table(path).to_pylist()
         assert [row["error"] for row in rows] == [None] * len(rows)
         assert {row["output_tokens"] for row in rows} == {8}
