@@ -94,7 +94,11 @@ def tracked_totals(result: SweepResult) -> Totals:
 
 
 def _params(result: TrialResult) -> dict[str, Any]:
-    """Flat, the same names on every run, bare numbers: so that the compare view lines them up."""
+    """Flat, the same names on every run, bare numbers: so that the compare view lines them up.
+
+    MLflow's plot begins with the first three numbers that differ: batch_size, speculation_length,
+    temperature. What merely follows from them (concurrency, seed, lengths) is a tag.
+    """
     trial, cell = result.trial, result.trial.cell
     return {
         "kind": trial.kind,
@@ -105,11 +109,8 @@ def _params(result: TrialResult) -> dict[str, Any]:
         "temperature": cell.sampling.temperature,
         "workload": cell.workload.name,
         "load_mode": cell.load.mode,
-        "concurrency": cell.load.concurrency if cell.load.concurrency is not None else 0,
         "rate_rps": cell.load.rate_rps if cell.load.rate_rps is not None else 0,
-        "output_tokens": cell.workload.output_tokens,
         "target": trial.pair.baseline.target,
-        "seed": trial.seed,
         "engine": dict(trial.pair.baseline.engine),
         "speculation_options": (
             {}
@@ -159,6 +160,9 @@ def _tags(result: TrialResult, decision: Decision, manifest: Manifest) -> dict[s
         "verdict": verdict_text(result, decision).partition(" (")[0],
         "simulated": str(result.simulated).lower(),
         "cell": result.trial.cell.label(),
+        "load": result.trial.cell.load.label(),
+        "output_tokens": str(result.trial.cell.workload.output_tokens),
+        "seed": str(result.trial.seed),
     }
     if result.outcome is not None and result.outcome.failure is not None:
         tags["verdict"] = "failed"
