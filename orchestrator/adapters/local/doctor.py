@@ -42,6 +42,7 @@ def examine(*, results: Path, cache: Path, ports: Sequence[int] = (8000, 5000)) 
     return [
         _python(),
         _cores(),
+        _bfloat16(),
         _memory(),
         *_accelerators(),
         *(_package(name) for name in PACKAGES),
@@ -70,12 +71,29 @@ def _cores() -> Check:
 
 
 def _processor_model() -> str:
-    path = Path("/proc/cpuinfo")
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _cpuinfo(name: str, path: Path = Path("/proc/cpuinfo")) -> str | None:
     if path.exists():
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
+            if line.startswith(name):
                 return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return None
+
+
+def _bfloat16() -> Check:
+    """Whether engines on this processor may compute in bfloat16 at full speed."""
+    flags = set((_cpuinfo("flags") or "").split())
+    native = sorted(flags & {"avx512_bf16", "amx_bf16"})
+    if native:
+        return Check("bfloat16", "ok", f"native ({', '.join(native)})")
+    return Check(
+        "bfloat16",
+        "note",
+        "not native on this processor (no avx512_bf16, no amx_bf16)",
+        "engines on the CPU: set engine.dtype: float32, or prompts are read many times slower",
+    )
 
 
 def _memory() -> Check:
