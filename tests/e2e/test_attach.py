@@ -124,7 +124,8 @@ def test_two_running_servers_are_compared_and_left_running(tmp_path: Path) -> No
         assert [row["error"] for row in rows] == [None] * len(rows)
         assert {row["output_tokens"] for row in rows} == {8}
         assert {row["tokens_from"] for row in rows} == {"usage_continuous"}
-    (comparison,) = [
+    # On a quiet machine the cell may win, and is then confirmed: one more, on the same servers.
+    comparison, *_ = [
         json.loads(path.read_text())
         for path in folder.glob("*/engines.json")
         if "same_server_as" not in path.read_text()
