@@ -5,6 +5,7 @@
 | Deployer | adapters.ray_serve | adapters.simulated |
 | LoadClient | adapters.http | adapters.simulated |
 | ServerProbe | adapters.http (Prometheus text) | adapters.simulated |
+| Asker | adapters.http | adapters.simulated |
 | Telemetry | adapters.local (host), adapters.nvml | adapters.simulated |
 | Executor | adapters.ray_tune | adapters.local |
 | Tracker | adapters.mlflow | adapters.local (none) |
@@ -26,6 +27,7 @@ from orchestrator.records import (
     CounterSnapshot,
     EngineFacts,
     Outcome,
+    RequestError,
     RequestRecord,
     Sample,
 )
@@ -77,6 +79,51 @@ class LoadClient(Protocol):
     def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request of a suite, down to its bytes: also what no well-behaved client sends."""
+
+    path: str = "/v1/chat/completions"
+    body: bytes = b""
+    method: str = "POST"
+    headers: tuple[tuple[str, str], ...] = (("Content-Type", "application/json"),)
+    timeout_s: float = 60.0
+    abandon_after_events: int | None = None
+    """Close the connection after so many server-sent events; 0: as soon as the head has come."""
+    abandon_after_s: float | None = None
+    """Close the connection so long after the request was sent, whatever has come."""
+    send_bytes_per_s: float | None = None
+    """A slow client: the body is sent at this pace."""
+    read_bytes_per_s: float | None = None
+    """A slow reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; times in seconds since the request was sent."""
+
+    status: int | None
+    body: str
+    """Decoded as UTF-8 with replacement; of a stream, everything that came. Cut at a limit."""
+    events: tuple[tuple[float, str], ...] = ()
+    """(when, data) of every server-sent event, `[DONE]` included."""
+    content_type: str | None = None
+    error: RequestError | None = None
+    error_text: str | None = None
+    seconds: float = 0.0
+    abandoned: bool = False
+    """The client closed it, as it was asked to."""
+    truncated_body: bool = False
+    """More came than is kept."""
+
+
+class Asker(Protocol):
+    """Puts single requests to a server. Never raises for what the server does."""
+
+    def ask(self, endpoint: Endpoint, asks: Sequence[Ask], *, in_flight: int = 1) -> list[Answer]:
+        """The answers in the order of `asks`, with at most `in_flight` open at once."""
 
 
 class ServerProbe(Protocol):
