@@ -17,8 +17,8 @@ def pairs_needed(interval: Interval, plan: LookPlan, log_margin: float) -> int |
     """Further pairs after which the interval would decide, if mean and noise stay as they are.
 
     Formula: the smallest n' > n with half-width(n') < ||mean| - log_margin|, under a plan whose
-        last look is max(pairs_max, n'), less n. An estimate, not a promise: with the truth where
-        the mean is now, about half of all trials will need more.
+        last look is max(pairs_max, n'), or whose only look is n', less n. An estimate,
+        not a promise: with the truth where the mean is now, half of all trials need more.
     Undefined: more than 10,000 in all, e.g. with the mean at the margin.
     """
     gap = abs(abs(interval.log_mean) - log_margin)
@@ -35,7 +35,10 @@ def pairs_needed(interval: Interval, plan: LookPlan, log_margin: float) -> int |
 
 
 def _half_width(interval: Interval, plan: LookPlan, pairs: int) -> float:
-    longer = replace(plan, pairs_max=max(plan.pairs_max, pairs))
+    if plan.pairs_min == plan.pairs_max:
+        longer = replace(plan, pairs_min=pairs, pairs_max=pairs)
+    else:
+        longer = replace(plan, pairs_max=max(plan.pairs_max, pairs))
     r1 = interval.lag1_autocorrelation
     rho = assumed_autocorrelation(math.nan if r1 is None else r1, pairs)
     error = interval.spread * math.sqrt(float(variance_inflation(rho, pairs)) / pairs)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from orchestrator.analyse.boundaries import LookPlan
 from orchestrator.analyse.interval import repeated_interval
+from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import SPEEDUPS, Pair, ratio_series
 from orchestrator.analyse.rung import ArmAtRung, Estimate, Rung
 from orchestrator.analyse.saturation import (
@@ -19,7 +19,7 @@ from orchestrator.analyse.saturation import (
     saturation_open,
 )
 from orchestrator.measure.block import BlockFigures
-from orchestrator.plan.trial import LoadPoint, Trial
+from orchestrator.plan.trial import LoadPoint, Protocol, Trial
 from orchestrator.records import ARMS, Arm, BlockRecord, RequestRecord
 
 Blocks = tuple[BlockRecord, BlockRecord]
@@ -40,21 +40,20 @@ def rung_of(
     An arm without a valid block is absent.
     """
     protocol = trial.protocol
-    plan = LookPlan(protocol.confidence, protocol.pairs_min, protocol.pairs_max)
     load = trial.cell.load
     arms = {arm: _arm(arm, load, measured, engine_cap, protocol.confidence) for arm in ARMS}
     return Rung(
         load=load,
         arms={arm: at for arm, at in arms.items() if at is not None},
-        speedups=dict(_speedups([pair for pair, _ in measured], plan)),
+        speedups=dict(_speedups([pair for pair, _ in measured], protocol)),
         skipped=skipped,
     )
 
 
-def _speedups(pairs: Sequence[Pair], plan: LookPlan) -> Iterable[tuple[str, Estimate]]:
+def _speedups(pairs: Sequence[Pair], protocol: Protocol) -> Iterable[tuple[str, Estimate]]:
     for metric in SPEEDUPS:
-        series = ratio_series(pairs, metric).up_to(plan.pairs_max)
-        interval = repeated_interval(series.log_ratios, plan)
+        used = ratio_series(pairs, metric).up_to(protocol.pairs_max).log_ratios
+        interval = repeated_interval(used, look_plan(protocol, len(used)))
         if interval is not None:
             yield metric, Estimate.of(interval)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.analyse.boundaries import LookPlan
 from orchestrator.analyse.control import AAControl, aa_control
+from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import ratio_series
 from orchestrator.decide.multiplicity import best_candidate, corrected
 from orchestrator.decide.trial_result import TrialResult, read_trial, slo_bounds
@@ -54,9 +54,10 @@ class SweepResult:
         for result in self.controls:
             protocol = result.trial.protocol
             series = ratio_series(result.pairs, protocol.metric)
+            used = series.log_ratios[: protocol.pairs_max]
             return aa_control(
-                series.log_ratios[: protocol.pairs_max],
-                LookPlan(protocol.confidence, protocol.pairs_min, protocol.pairs_max),
+                used,
+                look_plan(protocol, len(used)),
                 metric=protocol.metric,
                 margin=protocol.margin,
             )

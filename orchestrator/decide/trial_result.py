@@ -114,20 +114,19 @@ class PairJudge:
         decision = decide_pairs(pairs, trial.protocol)
         invalid = [pair.why_invalid() for pair in pairs if not pair.valid]
         metrics = {"valid_pairs": float(sum(pair.valid for pair in pairs))}
-        for name, value in (
-            (decision.metric, decision.speedup),
-            (f"{decision.metric}_low", decision.low),
-            (f"{decision.metric}_high", decision.high),
-        ):
-            if value is not None:
-                metrics[name] = value
+        stop = bool(pairs) and (
+            should_stop(decision, trial.protocol, pairs_measured=len(pairs))
+            or _both_saturated(trial, blocks)
+        )
+        shown = [(decision.metric, decision.speedup)]
+        if stop or trial.protocol.looks == "every":  # the interval of a single look: at that look
+            shown.append((f"{decision.metric}_low", decision.low))
+            shown.append((f"{decision.metric}_high", decision.high))
+        metrics.update({name: value for name, value in shown if value is not None})
         return Judgement(
             metrics=metrics,
             valid_pairs=decision.pairs,
-            stop=bool(pairs)
-            and (
-                should_stop(decision, pairs_measured=len(pairs)) or _both_saturated(trial, blocks)
-            ),
+            stop=stop,
             why_invalid="; ".join(invalid[-1]) if invalid else None,
         )
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from orchestrator.analyse.boundaries import LookPlan
 from orchestrator.analyse.further_pairs import pairs_needed
 from orchestrator.analyse.interval import Interval, p_value_beyond, repeated_interval
+from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import Pair, RatioSeries, ratio_series
 from orchestrator.analyse.robust import RobustEstimate, robust_estimate
 from orchestrator.analyse.trend import Trend, trend_of
@@ -79,8 +80,8 @@ def decide(series: RatioSeries, protocol: Protocol) -> Decision:
     Only the first `pairs_max` pairs that count are used: the plan pays for no later look.
     Raises: ValueError for a protocol that is not a plan, or a ratio that is not finite.
     """
-    plan = LookPlan(protocol.confidence, protocol.pairs_min, protocol.pairs_max)
-    used = series.up_to(plan.pairs_max)
+    used = series.up_to(protocol.pairs_max)
+    plan = look_plan(protocol, len(used.log_ratios))
     log_margin = math.log1p(protocol.margin)
     interval = repeated_interval(used.log_ratios, plan)
     pairs = len(used.log_ratios)
@@ -117,14 +118,17 @@ def decide_pairs(pairs: Iterable[Pair], protocol: Protocol, metric: str | None =
     return decide(ratio_series(pairs, metric or protocol.metric), protocol)
 
 
-def should_stop(decision: Decision, *, pairs_measured: int) -> bool:
+def should_stop(decision: Decision, protocol: Protocol, *, pairs_measured: int) -> bool:
     """Whether the trial has its answer, or no look left.
 
     A verdict ends a trial, unless the ratio itself seems to drift: then it is measured on, since
     the pairs so far may not speak for those to come. `pairs_measured` counts invalid pairs too.
+    Of a trial that is looked at once, nothing that was measured decides when it ends.
     """
-    if pairs_measured >= decision.plan.pairs_max:
+    if pairs_measured >= protocol.pairs_max:
         return True
+    if protocol.looks == "once":
+        return False
     return decision.verdict is not Verdict.CANNOT_TELL and not decision.trend.may_drift
 
 

@@ -101,6 +101,8 @@ def protocol(experiment: Experiment) -> Protocol:
         margin=measure.margin,
         metric=measure.metric,
         trial_seconds=measure.trial_seconds,
+        looks="once" if measure.looks == "once" else "every",
+        block_requests_min=measure.block_requests_min,
     )
 
 

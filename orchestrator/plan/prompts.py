@@ -42,10 +42,13 @@ WARMUP = -1
 
 
 def requests_in_block(trial: Trial) -> int:
-    """Formula: requests_per_block x requests in flight (closed load), or in all (open load)."""
-    load = trial.cell.load
-    in_flight = load.concurrency or 1 if load.mode == "closed" else 1
-    return trial.protocol.requests_per_block * in_flight
+    """Formula: closed load: max(requests_per_block x requests in flight, block_requests_min);
+    open load: requests_per_block.
+    """
+    load, protocol = trial.cell.load, trial.protocol
+    if load.mode == "open":
+        return protocol.requests_per_block
+    return max(protocol.requests_per_block * (load.concurrency or 1), protocol.block_requests_min)
 
 
 def requests_in_warmup(trial: Trial) -> int:

@@ -84,6 +84,10 @@ class Protocol:
     """The headline: the metric whose verdict stops the trial."""
     trial_seconds: float | None = None
     """After so long in measured blocks no further pair is begun, once pairs_min are there."""
+    looks: Literal["every", "once"] = "every"
+    """Whether every pair may end the trial, or the verdict is asked for at the end alone."""
+    block_requests_min: int = 1
+    """Closed load: a block has at least so many requests, however few are in flight."""
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,15 @@ class Measure(Section):
         default=None,
         description="closed load: per request in flight (default 1); open: in all (default 32)",
     )
+    block_requests_min: Count = Field(
+        default=1,
+        description="closed load: at least so many requests a block, however few are in flight",
+    )
+    looks: Annotated[str, OneOf(("every", "once"))] = Field(
+        default="every",
+        description="every: a trial ends when its verdict is reached; once: when its pairs or its "
+        "seconds are spent, which decides more with few pairs",
+    )
     confidence: Annotated[float, Field(strict=True, ge=0.5, lt=1)] = 0.95
     margin: Fraction = Field(
         default=0.03, description="speedups within 1 +- margin are no practical difference"

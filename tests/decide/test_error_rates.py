@@ -206,3 +206,28 @@ def _measured_as_in_a_trial(x: list[float]) -> Decision:
         if should_stop(decision, pairs_measured=n):
             break
     return decision
+
+
+@pytest.mark.parametrize("truth", [1.0, 1 + MARGIN, 1 / (1 + MARGIN)])
+@pytest.mark.parametrize("sd", [0.04, 0.2])
+def test_a_single_look_keeps_its_promise_though_time_ends_the_trial(
+    truth: float, sd: float
+) -> None:
+    """A faster arm makes shorter blocks, so trials end after 4 to 8 pairs, with the ratio's help."""
+    rng = np.random.default_rng(29)
+    ratios = math.log(truth) + independent(rng, TRIALS, 8, sd)
+    seconds = np.cumsum(1.0 + np.exp(-ratios) + rng.exponential(0.5, ratios.shape), axis=1)
+    over = seconds >= 15.0
+    pairs = np.where(over.any(axis=1), over.argmax(axis=1) + 1, 8).clip(4, 8)
+    assert len(np.unique(pairs)) >= 4
+    protocol = Protocol(pairs_min=4, pairs_max=8, looks="once", margin=MARGIN)
+    verdicts = [
+        decide(series(list(row[:n])), protocol).verdict
+        for row, n in zip(ratios, pairs, strict=True)
+    ]
+    wrong = {Verdict.FASTER, Verdict.SLOWER}
+    if truth > 1:
+        wrong = {Verdict.FASTER}
+    elif truth < 1:
+        wrong = {Verdict.SLOWER}
+    assert sum(verdict in wrong for verdict in verdicts) / TRIALS <= ALLOWED

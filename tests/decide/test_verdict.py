@@ -54,7 +54,7 @@ def test_clear_cases_are_decided_and_stop(mean: float, verdict: Verdict) -> None
     seen = decide(series(noisy(mean, 0.01, 12)), PROTOCOL)
     assert seen.verdict is verdict
     assert seen.further_pairs is None
-    assert should_stop(seen, pairs_measured=12)
+    assert should_stop(seen, PROTOCOL, pairs_measured=12)
     assert seen.speedup == pytest.approx(math.exp(mean))
     assert seen.low is not None
     assert seen.high is not None
@@ -68,7 +68,7 @@ def test_before_the_first_look_one_cannot_tell() -> None:
     assert seen.further_pairs == 2
     assert seen.speedup == pytest.approx(math.exp(0.5))
     assert seen.pairs_left_out == 2
-    assert not should_stop(seen, pairs_measured=6)
+    assert not should_stop(seen, PROTOCOL, pairs_measured=6)
 
 
 def test_without_any_pair_nothing_is_known() -> None:
@@ -76,7 +76,7 @@ def test_without_any_pair_nothing_is_known() -> None:
     assert seen.verdict is Verdict.CANNOT_TELL
     assert seen.speedup is None
     assert seen.robust is None
-    assert should_stop(seen, pairs_measured=24)
+    assert should_stop(seen, PROTOCOL, pairs_measured=24)
 
 
 def test_noise_leaves_it_open_and_says_how_many_pairs_would_decide() -> None:
@@ -84,7 +84,7 @@ def test_noise_leaves_it_open_and_says_how_many_pairs_would_decide() -> None:
     assert seen.verdict is Verdict.CANNOT_TELL
     assert seen.further_pairs is not None
     assert seen.further_pairs > 1
-    assert not should_stop(seen, pairs_measured=10)
+    assert not should_stop(seen, PROTOCOL, pairs_measured=10)
 
 
 def test_a_drifting_ratio_is_measured_to_the_end() -> None:
@@ -93,8 +93,41 @@ def test_a_drifting_ratio_is_measured_to_the_end() -> None:
     assert seen.verdict is Verdict.FASTER
     assert seen.trend.may_drift
     assert any(note.startswith("the ratio drifts: x0.76") for note in seen.notes)
-    assert not should_stop(seen, pairs_measured=10)
-    assert should_stop(seen, pairs_measured=24)
+    assert not should_stop(seen, PROTOCOL, pairs_measured=10)
+    assert should_stop(seen, PROTOCOL, pairs_measured=24)
+
+
+def test_looked_at_once_a_trial_goes_on_and_its_interval_is_narrower() -> None:
+    once = replace(PROTOCOL, looks="once")
+    ratios = noisy(math.log(1.5), 0.1, 6)
+    seen, often = decide(series(ratios), once), decide(series(ratios), PROTOCOL)
+    assert seen.verdict is Verdict.FASTER
+    assert not should_stop(seen, once, pairs_measured=6)
+    assert should_stop(seen, once, pairs_measured=24)
+    assert seen.low is not None
+    assert often.low is not None
+    assert seen.low > often.low
+    assert seen.p_value < often.p_value
+    # The quantile of t with n - 1 degrees of freedom, and what autocorrelation may add to it.
+    assert seen.interval is not None
+    assert seen.interval.critical_value == pytest.approx(2.5706, abs=0.05)
+
+
+@pytest.mark.parametrize(("pairs", "further"), [(0, 2), (1, 1)])
+def test_looked_at_once_two_pairs_are_the_least(pairs: int, further: int) -> None:
+    seen = decide(series([0.5] * pairs), replace(PROTOCOL, looks="once"))
+    assert seen.verdict is Verdict.CANNOT_TELL
+    assert seen.low is None
+    assert seen.further_pairs == further
+
+
+def test_looked_at_once_the_further_pairs_are_those_of_a_longer_single_look() -> None:
+    once = replace(PROTOCOL, looks="once")
+    seen = decide(series(noisy(0.06, 0.06, 10)), once)
+    often = decide(series(noisy(0.06, 0.06, 10)), PROTOCOL)
+    assert seen.further_pairs is not None
+    assert often.further_pairs is not None
+    assert 0 < seen.further_pairs < often.further_pairs
 
 
 def test_an_order_effect_is_reported() -> None:
