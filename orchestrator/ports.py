@@ -111,6 +111,7 @@ class Answer:
     """(when, data) of every server-sent event, `[DONE]` included."""
     content_type: str | None = None
     error: RequestError | None = None
+    """Why there is no whole HTTP answer. None for a status of 4xx or 5xx: that is an answer."""
     error_text: str | None = None
     seconds: float = 0.0
     abandoned: bool = False

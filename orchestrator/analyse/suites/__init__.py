@@ -1,0 +1,1 @@
+"""What the suites' records show: one module a suite."""

@@ -1,0 +1,11 @@
+"""Who judges which suite's records. A new suite is one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from orchestrator.run.suites.record import SuiteRecord, SuiteResult
+
+Judge = Callable[[SuiteRecord], SuiteResult]
+
+JUDGES: dict[str, Judge] = {}

@@ -1,0 +1,26 @@
+"""The suites there are. A new one is one line here and one in `analyse/suites/catalogue.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchestrator.run.suites.suite import Suite
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A suite, and roughly what it takes of one deployment pair (for `plan`)."""
+
+    make: Callable[[], Suite]
+    requests: int
+    """To each subject."""
+    output_tokens: int
+    """Of a typical answer."""
+    subjects: int = 2
+    """3 with the baseline relaunched."""
+    limit_s: float = 3600.0
+    """No case is begun after so long; the record then says that it is not complete."""
+
+
+SUITES: dict[str, Entry] = {}
