@@ -203,17 +203,15 @@ def test_the_simulation_decides_as_the_product_does() -> None:
 def _measured_as_in_a_trial(x: list[float]) -> Decision:
     for n in range(6, len(x) + 1):
         decision = decide(series(x[:n]), Protocol())
-        if should_stop(decision, pairs_measured=n):
+        if should_stop(decision, Protocol(), pairs_measured=n):
             break
     return decision
 
 
 @pytest.mark.parametrize("truth", [1.0, 1 + MARGIN, 1 / (1 + MARGIN)])
 @pytest.mark.parametrize("sd", [0.04, 0.2])
-def test_a_single_look_keeps_its_promise_though_time_ends_the_trial(
-    truth: float, sd: float
-) -> None:
-    """A faster arm makes shorter blocks, so trials end after 4 to 8 pairs, with the ratio's help."""
+def test_a_single_look_keeps_its_promise_though_time_ends_it(truth: float, sd: float) -> None:
+    """A faster arm makes shorter blocks: trials end after 4 to 8 pairs, with the ratio's help."""
     rng = np.random.default_rng(29)
     ratios = math.log(truth) + independent(rng, TRIALS, 8, sd)
     seconds = np.cumsum(1.0 + np.exp(-ratios) + rng.exponential(0.5, ratios.shape), axis=1)
