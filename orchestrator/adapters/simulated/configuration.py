@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from orchestrator.adapters.simulated.defects import Defect
 from orchestrator.adapters.simulated.faults import Drifts, Faults
 from orchestrator.adapters.simulated.profile import PROFILES, Drafting, SimulatedModel
 from orchestrator.errors import Fault, SpecError
@@ -64,6 +65,8 @@ class EngineConfiguration:
     drifts: Drifts = field(default_factory=Drifts)
     seed: int = 0
     served_name: str = "simulated"
+    adapters: tuple[str, ...] = ()
+    """Names of LoRA adapters, served as models."""
 
     @property
     def kv_capacity_tokens(self) -> int:
@@ -186,6 +189,8 @@ def _reader(key: str) -> Callable[[Any], Any]:
         return lambda value: _one_of(value, _TEXTS[key])
     if key in ("garbage_output", "first_life_only"):
         return _flag
+    if key == "defects":
+        return _defects
     if key in _SHARES:
         return lambda value: _number(value, high=1.0)
     return lambda value: _number(value, signed=key in _SIGNED, whole=key in _WHOLE)
@@ -224,6 +229,12 @@ def _one_of(value: Any, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise ValueError(f"must be one of {', '.join(allowed)}")
     return str(value)
+
+
+def _defects(value: Any) -> tuple[Defect, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError("must be a list of names")
+    return tuple(Defect(_one_of(name, list(Defect))) for name in value)
 
 
 def _flag(value: Any) -> bool:

@@ -112,6 +112,11 @@ class SimulatedEngine:
         """Forgets a request whose client went away."""
         self.scheduler.remove(job)
 
+    def crash(self) -> list[Job]:
+        """Dies now; whoever was being served is dropped and returned."""
+        self._incidents.crashed = True
+        return self._drop_all()
+
     def step(self) -> list[Job]:
         """Runs one engine step and returns the requests that ended in it.
 

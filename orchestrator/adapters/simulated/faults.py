@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from orchestrator.adapters.simulated.defects import Defect
+
 SECONDS_PER_HOUR = 3600.0
 
 
@@ -25,6 +27,8 @@ class Faults:
     garbage_output: bool = False
     slow_start_s: float = 0.0
     start_failure: Literal["out_of_memory", "start_failed"] | None = None
+    defects: tuple[Defect, ...] = ()
+    """Wrong answers, rather than none."""
     first_life_only: bool = False
     """A restarted engine has none of these."""
 

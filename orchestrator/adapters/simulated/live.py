@@ -50,6 +50,10 @@ class LiveEngine:
         self._wake.set()
         return stream
 
+    def wake(self) -> None:
+        """Something happened to the engine from outside: it has crashed."""
+        self._wake.set()
+
     def catch_up(self) -> None:
         """Brings an idle engine's clock to now: what drifts with time has drifted."""
         if not self.engine.scheduler.has_work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,22 +37,23 @@ class Asked:
     include_usage: bool
     continuous_usage: bool
     return_token_ids: bool
+    model: str
 
 
-def read_request(body: Any, kind: Kind, *, model: str, max_model_len: int) -> Asked:
+def read_request(body: Any, kind: Kind, *, models: Sequence[str], max_model_len: int) -> Asked:
     """Raises: BadRequest naming the parameter, the rule and the value."""
     if not isinstance(body, dict):
         raise BadRequest("the body must be a JSON object")
-    if body.get("model", model) != model:
+    model = body.get("model", models[0])
+    if model not in models:
         raise BadRequest(
-            f"the model {body['model']!r} does not exist; this server has {model!r}",
+            f"the model {model!r} does not exist; this server has {', '.join(map(repr, models))}",
             param="model",
             status=404,
         )
-    if body.get("n", 1) != 1:
-        raise BadRequest(f"n must be 1 here, got {body['n']!r}", param="n")
     text, prompt_tokens = _chat(body) if kind == "chat" else _prompt(body)
-    limit = body.get("max_completion_tokens") or body.get("max_tokens")
+    limit = body.get("max_completion_tokens")
+    limit = body.get("max_tokens") if limit is None else limit
     if limit is None:
         limit = 16 if kind == "completion" else max(1, max_model_len - prompt_tokens)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
@@ -80,6 +82,7 @@ def read_request(body: Any, kind: Kind, *, model: str, max_model_len: int) -> As
         include_usage=bool(options.get("include_usage", False)),
         continuous_usage=bool(options.get("continuous_usage_stats", False)),
         return_token_ids=bool(body.get("return_token_ids", False)),
+        model=model,
     )
 
 

@@ -24,18 +24,21 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from orchestrator.adapters.simulated import openai_payloads as openai
-from orchestrator.adapters.simulated.answers import Answer, answer_to, count_tokens, natural_length
 from orchestrator.adapters.simulated.configuration import EngineConfiguration, configure
 from orchestrator.adapters.simulated.engine import SimulatedEngine, seeded
-from orchestrator.adapters.simulated.job import Job
+from orchestrator.adapters.simulated.front import (
+    EVENT_STREAM,
+    LARGEST_BODY,
+    Front,
+    Reply,
+    json_reply,
+    refusal,
+)
+from orchestrator.adapters.simulated.generation import Generation
 from orchestrator.adapters.simulated.live import LiveEngine, Stream
-from orchestrator.adapters.simulated.metrics_text import metrics_text
+from orchestrator.adapters.simulated.openai_payloads import BadRequest
 from orchestrator.errors import SpecError
 from orchestrator.plan.deployment import Deployment, Speculation
-
-CATEGORY_HEADER = "x-prompt-category"
-LARGEST_BODY = 64 * 2**20
 
 
 class SimulatedServer:
@@ -48,23 +51,13 @@ class SimulatedServer:
         time_scale: float = 1.0,
         on_crash: Callable[[], None] | None = None,
     ) -> None:
-        self._configuration = configuration
-        self._model = configuration.served_name
-        self._max_model_len = configuration.limits.max_model_len
-        self._started_unix_s = time.time()
-        self._served = 0
         engine = SimulatedEngine(configuration, seeded(configuration, "http"))
+        self._front = Front(configuration, engine, seed="http", started_unix_s=time.time())
         self.live = LiveEngine(engine, time_scale=time_scale, on_crash=on_crash or _die)
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_get("/health", self._health)
-        app.router.add_get("/version", _version)
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/v1/models", self._models)
-        app.router.add_post("/tokenize", self._tokenize)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/v1/completions", self._completion)
+        app.router.add_route("*", "/{path:.*}", self._answer)
         app.on_response_prepare.append(_label)
         app.cleanup_ctx.append(self._stepping)
         return app
@@ -76,163 +69,67 @@ class SimulatedServer:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    async def _health(self, request: web.Request) -> web.Response:
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.live.catch_up()
-        if self.live.engine.hung:
+        if request.path == "/health" and self.live.engine.hung:
             await asyncio.Event().wait()
-        return web.Response()
-
-    async def _metrics(self, request: web.Request) -> web.Response:
-        self.live.catch_up()
-        text = metrics_text(self.live.engine, self._model, self._started_unix_s)
-        return web.Response(text=text, content_type="text/plain")
-
-    async def _models(self, request: web.Request) -> web.Response:
-        model = {
-            "id": self._model,
-            "object": "model",
-            "created": int(self._started_unix_s),
-            "owned_by": "simulated",
-            "max_model_len": self._max_model_len,
-        }
-        return web.json_response({"object": "list", "data": [model]})
-
-    async def _tokenize(self, request: web.Request) -> web.Response:
-        try:
-            body = await _json(request)
-        except openai.BadRequest as error:
-            return _refused(error)
-        text = body.get("prompt") if isinstance(body, dict) else None
-        if not isinstance(text, str):
-            return _refused(openai.BadRequest("prompt must be a text", param="prompt"))
-        count = count_tokens(text)
-        answer = {"count": count, "max_model_len": self._max_model_len, "tokens": [*range(count)]}
-        return web.json_response(answer)
-
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "chat")
-
-    async def _completion(self, request: web.Request) -> web.StreamResponse:
-        return await self._answer(request, "completion")
-
-    async def _answer(self, request: web.Request, kind: openai.Kind) -> web.StreamResponse:
-        try:
-            asked = openai.read_request(
-                await _json(request), kind, model=self._model, max_model_len=self._max_model_len
-            )
-        except openai.BadRequest as error:
-            return _refused(error)
-        job, answer, stops = self._job(asked, request.headers.get(CATEGORY_HEADER, ""))
-        stream = self.live.submit(job)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        answer = self._front.handle(request.method, request.path, headers, await request.read())
+        if self.live.engine.crashed:
+            self.live.wake()
+            await asyncio.Event().wait()
+        if isinstance(answer, Reply):
+            return _reply(answer)
+        stream = self.live.submit(answer.job)
         if stream is None:
-            status = job.http_status or 500
-            return _refused(openai.BadRequest(job.error_text or "refused", status=status))
-        head = {
-            "id": job.name,
-            "object": openai.OBJECTS[kind, asked.stream],
-            "created": int(time.time()),
-            "model": self._model,
-        }
-        finish = "stop" if stops else "length"
+            status = answer.job.http_status or 500
+            return _reply(refusal(BadRequest(answer.job.error_text or "refused", status=status)))
         try:
-            if asked.stream:
-                return await self._streamed(request, asked, stream, answer, head, finish)
-            return await _whole(asked, stream, answer, head, finish)
+            if answer.asked.stream:
+                return await _streamed(request, answer, stream)
+            return await _whole(answer, stream)
         finally:
             self.live.leave(stream)
 
-    def _job(self, asked: openai.Asked, category: str) -> tuple[Job, Answer, bool]:
-        self._served += 1
-        how: dict[str, Any] = {"seed": asked.seed, "temperature": asked.temperature}
-        mean = self._configuration.model.natural_output_tokens
-        ends_at = natural_length(asked.text, mean=mean, **how)
-        stops = not asked.ignore_eos and ends_at < asked.max_tokens
-        garbage = self._configuration.faults.garbage_output
-        answer = answer_to(asked.text, garbage=garbage, **how)
-        prefix = "chatcmpl" if asked.kind == "chat" else "cmpl"
-        job = Job(
-            f"{prefix}-simulated-{self._served}",
-            asked.prompt_tokens,
-            ends_at if stops else asked.max_tokens,
-            category=category,
-            temperature=asked.temperature,
-        )
-        return job, answer, stops
 
-    async def _streamed(
-        self,
-        request: web.Request,
-        asked: openai.Asked,
-        stream: Stream,
-        answer: Answer,
-        head: dict[str, Any],
-        finish: str,
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(
-            headers={
-                "Content-Type": "text/event-stream; charset=utf-8",
-                "Cache-Control": "no-cache",
-            }
-        )
-        await response.prepare(request)
-        job, sent = stream.job, 0
-        while (tokens := await stream.chunks.get()) is not None:
-            last = finish if sent + tokens >= job.max_tokens else None
-            text = answer.text(sent, sent + tokens)
-            choice = openai.stream_choice(asked.kind, text, last, first=sent == 0)
-            if asked.return_token_ids:
-                choice["token_ids"] = answer.token_ids(sent, sent + tokens)
-            sent += tokens
-            chunk = {**head, "choices": [choice]}
-            if asked.continuous_usage:
-                chunk["usage"] = openai.usage(job.prompt_tokens, sent)
-            await response.write(_event(chunk))
-        if job.error is not None:
-            await response.write(_event(openai.error_body(job.error_text or "failed", 500)))
-        elif asked.include_usage:
-            usage = openai.usage(job.prompt_tokens, sent)
-            await response.write(_event({**head, "choices": [], "usage": usage}))
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-        return response
+async def _streamed(
+    request: web.Request, generation: Generation, stream: Stream
+) -> web.StreamResponse:
+    response = web.StreamResponse(
+        headers={"Content-Type": EVENT_STREAM, "Cache-Control": "no-cache"}
+    )
+    await response.prepare(request)
+    sent = 0
+    while (tokens := await stream.chunks.get()) is not None:
+        for payload in generation.chunks(sent, sent + tokens):
+            await response.write(_event(payload))
+        sent += tokens
+    for payload in generation.closing():
+        await response.write(_event(payload))
+    await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
 
 
-async def _whole(
-    asked: openai.Asked, stream: Stream, answer: Answer, head: dict[str, Any], finish: str
-) -> web.Response:
+async def _whole(generation: Generation, stream: Stream) -> web.Response:
     while await stream.chunks.get() is not None:
         pass
-    job = stream.job
+    job = generation.job
     if job.error is not None:
-        return _refused(openai.BadRequest(job.error_text or "failed", status=500))
-    choice = openai.whole_choice(asked.kind, answer.text(0, job.generated), finish)
-    if asked.return_token_ids:
-        choice["token_ids"] = answer.token_ids(0, job.generated)
-    usage = openai.usage(job.prompt_tokens, job.generated)
-    return web.json_response({**head, "choices": [choice], "usage": usage})
+        return _reply(refusal(BadRequest(job.error_text or "failed", status=500)))
+    return _reply(json_reply(generation.whole()))
 
 
 def _event(payload: dict[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(payload) + b"\n\n"
 
 
-async def _json(request: web.Request) -> Any:
-    try:
-        return orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise openai.BadRequest(f"the body is not JSON: {error}") from error
-
-
-def _refused(error: openai.BadRequest) -> web.Response:
-    return web.json_response(error.body(), status=error.status)
+def _reply(reply: Reply) -> web.Response:
+    return web.Response(status=reply.status, body=reply.body, content_type=reply.content_type)
 
 
 async def _label(request: web.Request, response: web.StreamResponse) -> None:
     response.headers["x-simulated"] = "true"
-
-
-async def _version(request: web.Request) -> web.Response:
-    return web.json_response({"version": "simulated"})
 
 
 def _die() -> None:

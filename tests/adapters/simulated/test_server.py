@@ -134,8 +134,11 @@ def test_models_health_version_and_tokenize() -> None:
             assert await response.json() == {"version": "simulated"}
         async with client.post(f"{url}/tokenize", json={"prompt": "12345678"}) as response:
             assert (await response.json())["count"] == 2
-        async with client.post(f"{url}/tokenize", data=b"{") as response:
+        headers = {"Content-Type": "application/json"}
+        async with client.post(f"{url}/tokenize", data=b"{", headers=headers) as response:
             assert response.status == 400
+        async with client.post(f"{url}/tokenize", data=b"{}") as response:
+            assert response.status == 415
 
     against(simulated(), check)
 
@@ -179,7 +182,7 @@ def test_a_baseline_exposes_no_speculation_counters() -> None:
     ("body", "status", "param"),
     [
         (asked(model="other"), 404, "model"),
-        (asked(n=2), 400, "n"),
+        (asked(n=0), 400, "n"),
         (asked(max_tokens=0), 400, None),
         (asked(max_tokens="many"), 400, "max_tokens"),
         (asked(temperature=-1), 400, "temperature"),
