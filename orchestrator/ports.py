@@ -54,6 +54,9 @@ class BlockObservation:
     duration_s: float
     requests: tuple[RequestRecord, ...]
     client: ClientHealth
+    ended_early: str | None = None
+    """Why the client gave the block up: the queue grew without bound. Requests that were in flight
+    or not yet sent are records with the error `cancelled`."""
 
 
 class Deployer(Protocol):

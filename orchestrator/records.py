@@ -64,7 +64,7 @@ class InvalidReason(StrEnum):
     HOST_BUSY = "host_busy"
     NOTHING_COMPLETED = "nothing_completed"
     LENGTHS_DIFFER = "lengths_differ"
-    CAP_EXCEEDED = "cap_exceeded"
+    SATURATED = "saturated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,8 @@ class BlockRecord:
     samples: tuple[Sample, ...] = ()
     notes: tuple[str, ...] = ()
     simulated: bool = False
+    ended_early: str | None = None
+    """Why the client gave the block up before everything was sent; None: it did not."""
 
 
 @dataclass(frozen=True, slots=True)

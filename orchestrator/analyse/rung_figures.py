@@ -13,6 +13,7 @@ from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import SPEEDUPS, Pair, ratio_series
 from orchestrator.analyse.rung import ArmAtRung, Estimate, Rung
 from orchestrator.analyse.saturation import (
+    Regime,
     Saturation,
     achieved_over_offered,
     saturation_closed,
@@ -66,8 +67,9 @@ def _arm(
     confidence: float,
 ) -> ArmAtRung | None:
     which = ARMS.index(arm)
+    given_up = [each for _, blocks in measured if (each := blocks[which].ended_early) is not None]
     valid = [blocks[which].requests for pair, blocks in measured if not pair.findings[arm]]
-    if not valid:
+    if not valid and not given_up:
         return None
     figures = [
         pair.baseline if arm == "baseline" else pair.speculative
@@ -81,7 +83,11 @@ def _arm(
         ttft_s=positive_mean((f.mean("ttft_s") for f in figures), confidence),
         tpot_s=positive_mean((f.mean("tpot_s") for f in figures), confidence),
         e2e_s=positive_mean((f.mean("e2e_s") for f in figures), confidence),
-        saturation=_saturation(load, valid, engine_cap),
+        saturation=(
+            Saturation(Regime.SATURATED, given_up[0])
+            if 2 * len(given_up) >= len(measured)
+            else _saturation(load, valid, engine_cap)
+        ),
     )
 
 

@@ -136,7 +136,9 @@ def _both_saturated(trial: Trial, blocks: Sequence[tuple[BlockRecord, BlockRecor
     if trial.cell.load.mode != "open" or trial.kind == "aa_control":
         return False  # a control is there to be finished
     return all(
-        saturation_open([pair[which].requests for pair in blocks]).saturated for which in (0, 1)
+        any(pair[which].ended_early for pair in blocks)
+        or saturation_open([pair[which].requests for pair in blocks]).saturated
+        for which in (0, 1)
     )
 
 

@@ -50,6 +50,7 @@ def invalid_reasons(
     limits = bounds or ValidityBounds()
     checks: tuple[Callable[[BlockRecord, ValidityBounds], Iterator[Finding]], ...] = (
         _nothing_completed,
+        _saturated,
         _client,
         _restarted,
         _counters,
@@ -67,6 +68,15 @@ def _nothing_completed(block: BlockRecord, _: ValidityBounds) -> Iterator[Findin
         yield Finding(
             InvalidReason.NOTHING_COMPLETED,
             f"none of {len(block.requests)} requests completed; at least 1 must",
+        )
+
+
+def _saturated(block: BlockRecord, _: ValidityBounds) -> Iterator[Finding]:
+    if block.ended_early is not None:
+        done = sum(request.completed for request in block.requests)
+        yield Finding(
+            InvalidReason.SATURATED,
+            f"given up after {done} of {len(block.requests)} requests: {block.ended_early}",
         )
 
 

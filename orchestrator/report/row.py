@@ -24,6 +24,10 @@ class Row:
     acceptance_length: str
     pairs: str
     verdict: str
+    verdict_alone: str
+    """Without the number of further pairs."""
+    further_pairs: int | None
+    """How many more pairs would decide; None where that is not known or not asked."""
     kind: str
 
 
@@ -53,6 +57,8 @@ def row(result: TrialResult, decision: Decision) -> Row:
         acceptance_length="–" if length is None else f"{length:.2f}",
         pairs=f"{valid}" if valid == len(result.pairs) else f"{valid} of {len(result.pairs)}",
         verdict=verdict_text(result, decision),
+        verdict_alone=_outcome_text(result) or str(decision.verdict),
+        further_pairs=None if _outcome_text(result) else _further(decision),
         kind=result.trial.kind,
     )
 
@@ -74,12 +80,23 @@ def speedup_text(decision: Decision) -> str:
 
 def verdict_text(result: TrialResult, decision: Decision) -> str:
     """The verdict, or how the trial failed; never a verdict without valid pairs."""
+    instead = _outcome_text(result)
+    if instead is not None:
+        return instead
+    further = _further(decision)
+    return f"{decision.verdict} (+{further} pairs)" if further else str(decision.verdict)
+
+
+def _outcome_text(result: TrialResult) -> str | None:
+    """How the trial ended where that stands in a verdict's place."""
     if result.outcome is None:
         return "not run yet" if not result.pairs else "not finished"
     if result.failed:
         return f"failed: {result.outcome.failure}"
     if result.outcome.status == "stopped":
         return "not run" if not result.pairs else f"stopped: {result.outcome.cause}"
-    if decision.verdict is Verdict.CANNOT_TELL and decision.further_pairs:
-        return f"{decision.verdict} (+{decision.further_pairs} pairs)"
-    return str(decision.verdict)
+    return None
+
+
+def _further(decision: Decision) -> int | None:
+    return decision.further_pairs if decision.verdict is Verdict.CANNOT_TELL else None

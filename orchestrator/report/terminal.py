@@ -14,19 +14,23 @@ from orchestrator.report.ladder_text import break_even_sentence
 from orchestrator.report.row import Row, load_heading, rows
 from orchestrator.report.words import control_sentence, preconditions
 
+_RUNGS_TO_TELL = 3
+"""Two loads are a grid, not a ladder: that they do not bracket a break-even goes without saying."""
 _COLOUR = {"faster": "green", "slower": "red", "no practical difference": "cyan"}
 
 
 def result_table(result: SweepResult) -> RenderableType:
     """Every cell with its speedup, acceptance length and verdict; the control's meaning below."""
-    table = Table(title=_title(result), title_justify="left", box=None, pad_edge=False)
-    table.add_column("method", overflow="fold", min_width=11)
+    table = Table(
+        title=_title(result), title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("method", overflow="fold", min_width=9)
     table.add_column("workload", overflow="fold")
-    table.add_column(load_heading(result), justify="right", no_wrap=True)
+    table.add_column(load_heading(result).replace(" ", "\n"), justify="right", no_wrap=True)
     table.add_column("T", justify="right")
     table.add_column(f"{_metric(result)}\n[interval]", justify="right", no_wrap=True)
     table.add_column("AL", justify="right")
-    table.add_column("pairs", justify="right")
+    table.add_column("pairs\n(to go)", justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold", min_width=11)
     for row in rows(result):
         table.add_row(
@@ -38,12 +42,13 @@ def result_table(result: SweepResult) -> RenderableType:
             row.temperature,
             row.speedup,
             row.acceptance_length,
-            row.pairs,
-            Text(row.verdict, style=_style(row)),
+            row.pairs + (f" (+{row.further_pairs})" if row.further_pairs else ""),
+            Text(row.verdict_alone, style=_style(row)),
         )
     even = [
         f"{ladder.label}: {break_even_sentence(ladder.break_even, ladder.unit)}"
         for ladder in ladders(result.trials)
+        if ladder.break_even.crossings or len(ladder.rungs) >= _RUNGS_TO_TELL
     ]
     below = [*failures(result), *even, control_sentence(result), preconditions(result)]
     return Group(table, *(Text(sentence) for sentence in below if sentence))

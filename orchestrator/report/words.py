@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.plan.trial import Protocol
 
 
 def control_sentence(result: SweepResult) -> str:
@@ -42,11 +43,16 @@ def preconditions(result: SweepResult) -> str:
     for trial in result.every:
         protocol = trial.trial.protocol
         parts.append(
-            f"{protocol.confidence:.0%} intervals, valid at every look, corrected over "
+            f"{protocol.confidence:.0%} intervals, {looks_text(protocol)}, corrected over "
             f"{len(result.trials)} cells; margin {protocol.margin:.0%}"
         )
         break
     return "Measured with: " + "; ".join(part for part in parts if part) + "."
+
+
+def looks_text(protocol: Protocol) -> str:
+    """When a verdict could be reached: that is what the intervals pay for."""
+    return "valid at every look" if protocol.looks == "every" else "one look, at the end"
 
 
 def engine_text(result: SweepResult) -> str:

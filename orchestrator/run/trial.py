@@ -193,6 +193,7 @@ class TrialRunner:
             counters_after=self.probe.read(endpoint),
             samples=samples,
             simulated=endpoint.simulated,
+            ended_early=seen.ended_early,
         )
 
     def _refuse_dead_engine(self, block: BlockRecord, lease: Lease, where: str) -> None:

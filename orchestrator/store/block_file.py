@@ -99,6 +99,7 @@ def read_block(path: Path) -> BlockRecord:
             samples=tuple(Sample(item["at_s"], item["values"]) for item in facts["samples"]),
             notes=tuple(facts["notes"]),
             simulated=facts["simulated"],
+            ended_early=facts.get("ended_early"),
         )
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         raise StoreError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from orchestrator.adapters.http.connection import Connection, Exchange
 from orchestrator.adapters.http.outcome import answer_of
@@ -14,8 +15,15 @@ from orchestrator.records import RequestError
 _SOONEST_S = 0.002
 
 
-async def exchange_once(pool: ConnectionPool, request: bytes, limits: Timeouts) -> Exchange:
+async def exchange_once(
+    pool: ConnectionPool,
+    request: bytes,
+    limits: Timeouts,
+    begun: Callable[[Exchange], None] = lambda exchange: None,
+) -> Exchange:
     """Sends one request and waits for the end of its response, whatever that is. Never raises.
+
+    `begun` is given the exchange as soon as it is under way, for whoever watches it.
 
     `sent_s` is when the client turned to the request: if there is no idle connection, the time to
     open one is part of what the server's user waits for.
@@ -25,7 +33,7 @@ async def exchange_once(pool: ConnectionPool, request: bytes, limits: Timeouts) 
     sent_s = time.monotonic()
     connection = pool.take_idle()
     if connection is not None:
-        exchange = await _send(pool, connection, request, limits, sent_s)
+        exchange = await _send(pool, connection, request, limits, sent_s, begun)
         if exchange.read_s or exchange.error is not RequestError.RESET:
             return exchange
     try:
@@ -35,11 +43,16 @@ async def exchange_once(pool: ConnectionPool, request: bytes, limits: Timeouts) 
         return _never_sent(sent_s, RequestError.CONNECT_TIMEOUT, text)
     except OSError as fault:
         return _never_sent(sent_s, RequestError.CONNECT, str(fault))
-    return await _send(pool, connection, request, limits, sent_s)
+    return await _send(pool, connection, request, limits, sent_s, begun)
 
 
 async def _send(
-    pool: ConnectionPool, connection: Connection, request: bytes, limits: Timeouts, sent_s: float
+    pool: ConnectionPool,
+    connection: Connection,
+    request: bytes,
+    limits: Timeouts,
+    sent_s: float,
+    begun: Callable[[Exchange], None],
 ) -> Exchange:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
@@ -50,6 +63,7 @@ async def _send(
 
     exchange = Exchange(finish)
     exchange.sent_s = sent_s
+    begun(exchange)
     watch = _Watch(loop, connection, exchange, limits)
     connection.send(exchange, request)
     try:

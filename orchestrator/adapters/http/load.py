@@ -14,6 +14,7 @@ from orchestrator.adapters.http.exchange import exchange_once
 from orchestrator.adapters.http.health import HealthProbe
 from orchestrator.adapters.http.outcome import answer_of, fault_of, record_of
 from orchestrator.adapters.http.pool import ConnectionPool
+from orchestrator.adapters.http.queue_watch import QueueWatch, never_sent
 from orchestrator.adapters.http.request import RequestWriter, opening, turns_to_send
 from orchestrator.plan.block import BlockPlan, Message
 from orchestrator.ports import BlockObservation
@@ -39,6 +40,7 @@ class BlockLoad:
         self._kept_bytes = 0
         self._lags: list[float] = []
         self._start_s = 0.0
+        self._watch = QueueWatch() if block.load.mode == "open" else None
 
     async def warm(self) -> None:
         """Opens the connections the block will need at its start."""
@@ -62,7 +64,8 @@ class BlockLoad:
             health = probe.stop(self._lags)
         records = self._records()
         ends = [record.end_s for record in records if record.end_s is not None]
-        return BlockObservation(started_unix_s, max(ends, default=0.0), records, health)
+        gave_up = self._watch.finding if self._watch is not None else None
+        return BlockObservation(started_unix_s, max(ends, default=0.0), records, health, gave_up)
 
     async def _closed_loop(self) -> None:
         waiting = iter(range(len(self._block.requests)))
@@ -82,6 +85,8 @@ class BlockLoad:
         def ring() -> None:
             now_s = time.monotonic()
             while len(running) < len(order):
+                if self._watch is not None and self._watch.finding is not None:
+                    break
                 index = order[len(running)]
                 due_s = self._start_s + self._offset(index)
                 if due_s > now_s:
@@ -96,7 +101,17 @@ class BlockLoad:
             await all_sent.wait()
         finally:
             alarm.close()
-        await asyncio.gather(*running)
+        if len(running) < len(order):
+            for task in running:
+                task.cancel()
+            for index in order[len(running) :]:
+                self._seen[index].append(never_sent())
+        # A conversation that was given up has noted what came of it.
+        for outcome in await asyncio.gather(*running, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not isinstance(
+                outcome, asyncio.CancelledError
+            ):
+                raise outcome
 
     def _offset(self, index: int) -> float:
         request = self._block.requests[index]
@@ -114,9 +129,8 @@ class BlockLoad:
         request = self._first[index]
         ended_s = due_s
         for turn in range(len(turns)):
-            exchange = await exchange_once(self._pool, request, self._block.timeouts)
+            exchange = await self._exchange(index, turn, request)
             ended_s = exchange.end_s or time.monotonic()
-            self._keep(index, turn, exchange)
             if turn == 0 and exchange.sent_s is not None:
                 self._lags.append(exchange.sent_s - due_s)
             if turn + 1 == len(turns):
@@ -130,6 +144,25 @@ class BlockLoad:
             history += [Message("assistant", said), Message("user", turns[turn + 1])]
             request = self._writer.request(planned, history)
         return ended_s
+
+    async def _exchange(self, index: int, turn: int, request: bytes) -> Exchange:
+        """One turn, noted however it ends."""
+        live: list[Exchange] = []
+
+        def begun(exchange: Exchange) -> None:
+            live[:] = [exchange]
+            if self._watch is not None and turn == 0:
+                self._watch.came(index, exchange)
+
+        try:
+            exchange = await exchange_once(self._pool, request, self._block.timeouts, begun)
+        except asyncio.CancelledError:
+            self._keep(index, turn, live[0] if live else never_sent())
+            raise
+        if self._watch is not None and turn == 0:
+            self._watch.left(index, exchange)
+        self._keep(index, turn, exchange)
+        return exchange
 
     def _keep(self, index: int, turn: int, exchange: Exchange) -> None:
         self._kept_bytes += sum(len(piece) for _, piece in exchange.body)

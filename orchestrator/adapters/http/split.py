@@ -45,4 +45,5 @@ def join_observations(
         duration_s=max(part.duration_s for part in observations),
         requests=tuple(records),
         client=worst([part.client for part in observations]),
+        ended_early=next((part.ended_early for part in observations if part.ended_early), None),
     )
