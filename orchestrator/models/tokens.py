@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,3 +36,19 @@ def count_tokens(model_path: str | Path) -> CountTokens:
         return [len(one.ids) for one in encoded]
 
     return count
+
+
+def special_tokens(model_path: str | Path) -> tuple[str, ...]:
+    """The texts that the tokenizer takes for control tokens, as its file marks them.
+
+    Undefined: empty without `tokenizer.json`, or where it marks none.
+    Raises: ModelUnavailable if the file is not JSON.
+    """
+    path = Path(model_path) / "tokenizer.json"
+    try:
+        added = json.loads(path.read_text(encoding="utf-8")).get("added_tokens") or []
+    except FileNotFoundError:
+        return ()
+    except (ValueError, AttributeError) as error:
+        raise ModelUnavailable(f"{path}: must be a JSON object, and is not ({error})") from error
+    return tuple(str(token["content"]) for token in added if token.get("special"))

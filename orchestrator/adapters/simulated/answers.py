@@ -44,7 +44,7 @@ class Answer:
 def answer_to(prompt: str, *, seed: int | None, temperature: float, garbage: bool) -> Answer:
     """The answer to a prompt: greedy depends on the prompt, sampled on the seed as well."""
     salt = 0 if temperature == 0 or seed is None else seed
-    code = zlib.crc32(prompt.encode(), salt & 0xFFFFFFFF)
+    code = zlib.crc32(prompt.encode("utf-8", "surrogatepass"), salt & 0xFFFFFFFF)
     return Answer(code % VOCABULARY, 1 + (code // VOCABULARY) % (VOCABULARY - 1), garbage)
 
 
@@ -54,7 +54,7 @@ def natural_length(prompt: str, *, seed: int | None, temperature: float, mean: f
     Formula: 1 + ⌊(mean − 1) · e⌋ with e exponential of mean 1, drawn from the prompt's own hash.
     """
     salt = 1 if temperature == 0 or seed is None else seed + 1
-    u = (zlib.crc32(prompt.encode(), salt & 0xFFFFFFFF) + 0.5) / 2**32
+    u = (zlib.crc32(prompt.encode("utf-8", "surrogatepass"), salt & 0xFFFFFFFF) + 0.5) / 2**32
     return 1 + int((mean - 1) * -log(u)) if mean > 1 else 1
 
 

@@ -1,0 +1,199 @@
+"""Each planted defect is found by the case made for it; sound engines yield no finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from orchestrator.analyse.suites.boundary import judge_boundary
+from orchestrator.ports import Answer, Ask
+from orchestrator.records import RequestError
+from orchestrator.run.suites.boundary import BoundarySuite
+from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
+from tests.run.suites.tiny_world import Arm, Override, TinyWorld, refusal, sound_answer
+
+SUITE = BoundarySuite(disconnects=60)
+Asked = Callable[[Ask, dict[str, Any]], bool]
+
+
+PROMISED = """empty_prompt one_token whitespace null_bytes invalid_utf8 lone_surrogate_high
+    right_to_left combining_characters emoji_joined control_characters special_tokens long_word
+    prompt_at_limit_minus_1 prompt_at_limit prompt_at_limit_plus_1 prompt_far_past_limit
+    ten_thousand_repetitions ngram_loops unseen_scripts temperature_0 temperature_1e-6
+    temperature_2 temperature_100 top_p_0 top_p_1e-9 min_p_1 min_p_negative temperature_huge
+    max_tokens_0 max_tokens_negative n_absurd malformed_json wrong_types wrong_content_type
+    body_too_large slow_sender slow_reader disconnect_at_first_token disconnect_at_mid_stream
+    disconnect_thousands duplicate_ids flood seeded_split_prefill"""
+
+
+def when(asked: Asked, answer: Callable[[Ask, dict[str, Any]], Answer]) -> Override:
+    return lambda arm, ask, body: answer(ask, body) if asked(ask, body) else None
+
+
+def crash(asked: Asked) -> Override:
+    def defect(arm: Arm, ask: Ask, body: dict[str, Any]) -> Answer | None:
+        if not asked(ask, body):
+            return None
+        arm.alive = False
+        return Answer(None, "", error=RequestError.RESET, error_text="connection reset")
+
+    return defect
+
+
+def has(**fields: Any) -> Asked:
+    return lambda ask, body: all(body.get(name) == value for name, value in fields.items())
+
+
+def prompt_has(text: str) -> Asked:
+    return lambda ask, body: text in str(body.get("prompt"))
+
+
+def tokens(count: int) -> Asked:
+    return lambda ask, body: isinstance(body.get("prompt"), list) and len(body["prompt"]) == count
+
+
+def judged(world: TinyWorld, suite: BoundarySuite = SUITE) -> SuiteResult:
+    return judge_boundary(suite.run(world.bench()))
+
+
+def found(speculative: Override, *only: str) -> dict[str, CaseResult]:
+    world = TinyWorld(defects={"speculative": speculative})
+    return {r.case: r for r in judged(world, BoundarySuite(disconnects=500, only=only)).findings}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sound_engines_yield_no_finding(seed: int) -> None:
+    result = judged(TinyWorld(seed=seed))
+    assert [(case.case, case.seen) for case in result.findings] == []
+    assert result.ok is True and result.complete
+    assert len(result.cases) >= 100
+
+
+def test_every_case_the_suite_promises_is_there() -> None:
+    names = {case.case for case in judged(TinyWorld()).cases}
+    assert set(PROMISED.split()) - names == set()
+
+
+def test_a_case_that_kills_the_engine_is_recorded_and_the_rest_goes_on() -> None:
+    world = TinyWorld(defects={"speculative": crash(prompt_has("\x00"))})
+    result = judged(world)
+    (finding,) = result.findings
+    assert (finding.case, finding.status) == ("null_bytes", CaseStatus.CRASHED)
+    assert finding.crashed == ("speculative",)
+    assert finding.reproduce is not None and finding.reproduce.startswith("curl")
+    assert world.arms["speculative"].starts == 2
+    assert result.complete and sum(c.status is CaseStatus.NOT_RUN for c in result.cases) == 0
+
+
+def test_a_crash_of_the_baseline_is_a_finding_too() -> None:
+    world = TinyWorld(defects={"baseline": crash(has(temperature=100))})
+    (finding,) = judged(world).findings
+    assert (finding.case, finding.crashed) == ("temperature_100", ("baseline",))
+
+
+def test_an_engine_that_stays_dead_ends_the_suite_and_says_so() -> None:
+    world = TinyWorld(defects={"speculative": crash(has(min_p=1))}, cannot_restart=True)
+    result = judged(world)
+    assert not result.complete and result.ok is False
+    assert any("could not be started again" in note for note in result.notes)
+
+
+NOT_JSON = lambda ask, body: Answer(200, "<html>", seconds=0.05)  # noqa: E731
+HANGS = lambda ask, body: Answer(  # noqa: E731
+    None, "", error=RequestError.TOTAL_TIMEOUT, error_text="nothing in 30 s", seconds=30.0
+)
+
+
+def slow(ask: Ask, body: dict[str, Any]) -> Answer:
+    return sound_answer(ask, body, seconds=9.0)
+
+
+def one_more_token(ask: Ask, body: dict[str, Any]) -> Answer:
+    whole = json.loads(sound_answer(ask, body).body)
+    whole["usage"]["completion_tokens"] += 1
+    return Answer(200, json.dumps(whole), content_type="application/json", seconds=0.05)
+
+
+def without_end(ask: Ask, body: dict[str, Any]) -> Answer:
+    whole = sound_answer(ask, body)
+    return Answer(200, "", whole.events[:-1], whole.content_type, seconds=whole.seconds)
+
+
+@pytest.mark.parametrize(
+    ("case", "asked", "answer", "status"),
+    [
+        ("prompt_at_limit", tokens(511), lambda a, b: refusal(500, "boom"), CaseStatus.FAIL),
+        ("emoji_flags", prompt_has("🇫🇷"), NOT_JSON, CaseStatus.FAIL),
+        ("min_p_1", has(min_p=1), HANGS, CaseStatus.FAIL),
+        ("ngram_loops", prompt_has("tick tock"), slow, CaseStatus.FAIL),
+        ("logit_bias_extreme", has(logit_bias={"5": 100, "6": -100}),
+         lambda a, b: refusal(400, "not with speculation"), CaseStatus.FAIL),
+        ("max_tokens_negative", has(max_tokens=-1),
+         lambda a, b: sound_answer(a, {**b, "max_tokens": 1}), CaseStatus.FAIL),
+        ("unknown_model", has(model="tiny-x"),
+         lambda a, b: refusal(404, "draft tiny-x does not exist"), CaseStatus.DIFFERS),
+        ("answer_to_limit", lambda a, b: b.get("max_tokens") == 12 and b.get("ignore_eos"),
+         one_more_token, CaseStatus.FAIL),
+        ("slow_reader", lambda a, b: a.read_bytes_per_s is not None, without_end, CaseStatus.FAIL),
+        ("flood", prompt_has("Request "), lambda a, b: refusal(500, "queue"), CaseStatus.FAIL),
+    ],
+)  # fmt: skip
+def test_a_planted_defect_is_found_by_its_case(
+    case: str, asked: Asked, answer: Callable[[Ask, dict[str, Any]], Answer], status: CaseStatus
+) -> None:
+    findings = found(when(asked, answer), case, "one_token", "temperature_2")
+    assert {name: result.status for name, result in findings.items()} == {case: status}
+
+
+def test_a_kv_cache_that_does_not_come_back_after_disconnects() -> None:
+    def leaks(arm: Arm, ask: Ask, body: dict[str, Any]) -> Answer | None:
+        if ask.abandon_after_events is not None:
+            arm.kv += 0.0001
+        return None
+
+    (finding,) = found(leaks).values()
+    assert finding.case == "disconnect_thousands"
+    assert "5.00% of the KV cache" in finding.seen
+
+
+def test_memory_that_grows_in_one_arm_only() -> None:
+    def grows(arm: Arm, ask: Ask, body: dict[str, Any]) -> Answer | None:
+        if "Request " in str(body.get("prompt")):
+            arm.rss += 32 * 2**20
+        return None
+
+    assert set(found(grows)) == {"flood"}
+    both = TinyWorld(defects={"speculative": grows, "baseline": grows})
+    assert judged(both).findings == ()
+
+
+def test_what_happens_once_and_not_again_is_no_finding() -> None:
+    done: list[int] = []
+
+    def once(arm: Arm, ask: Ask, body: dict[str, Any]) -> Answer | None:
+        if body.get("temperature") != 2 or done:
+            return None
+        done.append(1)
+        return refusal(500, "hiccup")
+
+    assert found(once, "temperature_2") == {}
+
+
+def test_what_neither_arm_does_is_shown_and_is_no_finding() -> None:
+    boom = when(has(temperature=2), lambda ask, body: refusal(500, "boom"))
+    world = TinyWorld(defects={"baseline": boom, "speculative": boom})
+    result = judged(world)
+    shown = {case.case: case.status for case in result.cases}
+    assert shown["temperature_2"] is CaseStatus.BOTH_FAIL
+    assert result.findings == ()
+
+
+def test_when_time_is_up_nothing_more_is_called_passed() -> None:
+    world = TinyWorld()
+    result = judge_boundary(SUITE.run(world.bench(seconds=2.0)))
+    assert not result.complete and result.ok is None
+    assert len(result.cases) < 40
+    assert any("time was up" in note for note in result.notes)
