@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from orchestrator.analyse.suites.boundary import judge_boundary
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 
 Judge = Callable[[SuiteRecord], SuiteResult]
 
-JUDGES: dict[str, Judge] = {}
+JUDGES: dict[str, Judge] = {
+    "boundary": judge_boundary,
+}

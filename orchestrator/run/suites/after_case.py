@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from orchestrator.errors import DeploymentError
 from orchestrator.ports import Ask
-from orchestrator.records import CounterSnapshot
 from orchestrator.run.suites.boundary_cases.case import completion
 from orchestrator.run.suites.record import Health, Subject
 from orchestrator.run.suites.suite import Bench
@@ -37,17 +36,9 @@ class Care:
         """
         bench = self.bench
         if bench.subjects.healthy(subject) and self._answers(case, subject):
-            counters = self._settled(case, subject)
-            bench.health.append(
-                Health(
-                    case,
-                    subject,
-                    healthy=True,
-                    rss_bytes=bench.subjects.rss_bytes(subject),
-                    kv_cache_usage=None if counters is None else counters.kv_cache_usage,
-                )
-            )
-            return True
+            self._settle(case, subject)
+            (state,) = bench.look_after(case, [subject])
+            return state.healthy
         bench.say(f"{subject}: dead after {case}; starting it again")
         try:
             bench.subjects.restart(subject)
@@ -68,16 +59,14 @@ class Care:
         (answer,) = self.bench.put(case, subject, [ask], parts=[CANARY_PART])
         return answer.status == 200
 
-    def _settled(self, case: str, subject: Subject) -> CounterSnapshot | None:
-        """The counters once nothing is in the cache, or after the last look."""
+    def _settle(self, case: str, subject: Subject) -> None:
+        """Until nothing is in the KV cache; not for ever, since it may never come back."""
         endpoint = self.bench.subjects.endpoint(subject)
-        for looks in range(SETTLING_LOOKS):
+        for _ in range(SETTLING_LOOKS):
             counters = self.bench.probe.read(endpoint)
             if counters is None or not (counters.kv_cache_usage or counters.running_requests):
                 break
-            if looks < SETTLING_LOOKS - 1:
-                self._canary(case, subject)
-        return counters
+            self._canary(case, subject)
 
 
 def warm_up(bench: Bench, subject: Subject) -> None:

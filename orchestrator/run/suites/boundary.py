@@ -5,9 +5,8 @@ Which of it is a finding says `analyse.suites.boundary`.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,6 +20,8 @@ from orchestrator.run.suites.boundary_cases.target import Target, target_of
 from orchestrator.run.suites.record import SuiteRecord
 from orchestrator.run.suites.suite import Bench
 
+VERSION = 1
+"""Of the cases: raised when what is sent changes."""
 REPEATS = 3
 """How often a case is put in all where the arms differ at first sight."""
 FLOOD_PER_SEAT = 4
@@ -39,8 +40,11 @@ class BoundarySuite:
     """Names of cases; empty: all."""
     name: str = field(default="boundary", init=False)
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        return {"version": VERSION, "disconnects": self.disconnects, "only": list(self.only)}
+
     def run(self, bench: Bench) -> SuiteRecord:
-        begun, started_unix_s = bench.now(), time.time()
         notes: list[str] = []
         said: dict[str, Any] = {}
         complete = True
@@ -64,20 +68,7 @@ class BoundarySuite:
         except EngineLost as lost:
             complete = False
             notes.append(str(lost))
-        return SuiteRecord(
-            suite=self.name,
-            pair_key=bench.pair_key,
-            baseline=bench.baseline,
-            speculative=bench.speculative,
-            asked=tuple(bench.asked),
-            health=tuple(bench.health),
-            extra={"cases": said},
-            notes=tuple(notes),
-            started_unix_s=started_unix_s,
-            seconds=bench.now() - begun,
-            complete=complete,
-            simulated=bench.subjects.endpoint("baseline").simulated,
-        )
+        return bench.record(self.name, complete=complete, notes=notes, extra={"cases": said})
 
     def _target(self, bench: Bench) -> Target:
         models = Ask(path="/v1/models", method="GET", headers=(), timeout_s=10)

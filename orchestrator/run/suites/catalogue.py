@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from orchestrator.run.suites.boundary import BoundarySuite
 from orchestrator.run.suites.suite import Suite
 
 
@@ -23,4 +24,6 @@ class Entry:
     """No case is begun after so long; the record then says that it is not complete."""
 
 
-SUITES: dict[str, Entry] = {}
+SUITES: dict[str, Entry] = {
+    "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4),
+}

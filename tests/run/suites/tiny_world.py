@@ -76,6 +76,10 @@ class TinyWorld:
     def available(self) -> tuple[Subject, ...]:
         return tuple(self.arms)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def endpoint(self, subject: Subject) -> Endpoint:
         return Endpoint(str(subject), f"simulated://{subject}", "tiny", simulated=True)
 
