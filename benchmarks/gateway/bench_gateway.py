@@ -131,10 +131,10 @@ def page(seen: dict[tuple[int, str], list[RequestRecord]], repeats: int) -> str:
     lines = [
         "# What the gateway costs",
         "",
-        "Made by `python benchmarks/gateway/bench_gateway.py`. The same app, which sends its first "
-        f"token after {TTFT_S * 1e3:g} ms and one every {GAP_S * 1e3:g} ms, behind Ray Serve's proxy "
-        "as every engine of a sweep, and on bare uvicorn. Figures: milliseconds later than planned, "
-        "as the load generator saw them.",
+        "Made by `python benchmarks/gateway/bench_gateway.py`. The same app, which sends its "
+        f"first token after {TTFT_S * 1e3:g} ms and one every {GAP_S * 1e3:g} ms, behind Ray "
+        "Serve's proxy as every engine of a sweep, and on bare uvicorn. Figures: milliseconds "
+        "later than planned, as the load generator saw them.",
         "",
         "| streams | | TTFT median | TTFT p99 | TPOT median | TPOT p99 |",
         "|---|---|---|---|---|---|",
@@ -154,8 +154,9 @@ def page(seen: dict[tuple[int, str], list[RequestRecord]], repeats: int) -> str:
     lines += [
         "",
         f"Conditions: {datetime.date.today()}, {processor()['model']}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}; {repeats} blocks a row, {ROUNDS} requests a stream and "
-        f"block, {TOKENS} tokens a request, arms in turn; client, proxy and app share the cores. "
+        f"Python {platform.python_version()}; {repeats} blocks a row, {ROUNDS} requests a stream "
+        f"and block, {TOKENS} tokens a request, arms in turn; client, proxy and app share the "
+        "cores. "
         "Both arms of an experiment stand behind the proxy: it is in both figures, so it pulls a "
         "speedup towards 1 by its share of them, and never to one side.",
         "",
