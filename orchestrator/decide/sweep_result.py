@@ -12,6 +12,7 @@ from orchestrator.analyse.pairs import ratio_series
 from orchestrator.decide.multiplicity import best_candidate, corrected
 from orchestrator.decide.trial_result import TrialResult, read_trial, slo_bounds
 from orchestrator.decide.verdict import Decision
+from orchestrator.run.suites.record import SuiteResult
 from orchestrator.store import SweepFolder
 
 
@@ -26,6 +27,8 @@ class SweepResult:
     confirmations: tuple[TrialResult, ...]
     decisions: Mapping[str, Decision]
     """By trial id: the headline of every comparison, corrected over the cells of the sweep."""
+    suites: tuple[SuiteResult, ...] = ()
+    """What the suites found, one a suite and deployment pair; empty where none was run."""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.decide.device import device_name
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.plan.trial import Protocol
 
@@ -67,11 +68,4 @@ def engine_text(result: SweepResult) -> str:
 
 def device_text(environment: Mapping[str, Any]) -> str:
     """The accelerators, or the processor where there is none."""
-    accelerators = environment.get("accelerators") or []
-    if accelerators:
-        models = Counter(str(device.get("model") or device.get("name")) for device in accelerators)
-        return ", ".join(f"{count} x {name}" for name, count in models.items())
-    processor = environment.get("processor") or {}
-    cores = processor.get("usable_cores") or processor.get("cores")
-    model = processor.get("model") or "processor not available"
-    return f"{model}, {cores} cores" if cores else str(model)
+    return device_name(environment) or "processor not available"
