@@ -8,6 +8,7 @@ from rich.console import Console
 
 from orchestrator.cli.options import add_results, sweep_folder
 from orchestrator.decide.sweep_result import read_sweep
+from orchestrator.report.language import LANGUAGES, Words
 from orchestrator.report.terminal import result_table
 from orchestrator.report.written import write_report
 from orchestrator.store import SweepFolder
@@ -15,13 +16,16 @@ from orchestrator.store import SweepFolder
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sweep", metavar="SWEEP", help="a sweep's name, or its folder")
+    parser.add_argument(
+        "--lang", choices=LANGUAGES, default="en", help="language of the report (default: en)"
+    )
     add_results(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     folder = SweepFolder(sweep_folder(args, args.sweep).resolve())
     result = read_sweep(folder)
-    path = write_report(result, folder.path)
+    path = write_report(result, folder.path, Words(args.lang))
     Console().print(result_table(result))
     print(f"\nReport: {path}")
     return 0

@@ -10,72 +10,101 @@ from orchestrator.analyse.ladder import Knee
 from orchestrator.analyse.rung import ArmAtRung, Rung
 from orchestrator.decide.ladders import Ladder, ladders
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.language import Words
+from orchestrator.report.row import ENGLISH
 
 
-def ladder_sentences(ladder: Ladder) -> Iterator[str]:
+def ladder_unit(ladder: Ladder, words: Words = ENGLISH) -> str:
+    closed = ladder.trials[0].trial.cell.load.mode == "closed"
+    return words("heading.in_flight" if closed else "heading.rps")
+
+
+def ladder_sentences(ladder: Ladder, words: Words = ENGLISH) -> Iterator[str]:
     """Break-even load, knees, cliffs: each with what it rests on."""
-    yield break_even_sentence(ladder.break_even, ladder.unit)
+    unit = ladder_unit(ladder, words)
+    yield break_even_sentence(ladder.break_even, unit, words)
     for found in ladder.knees:
-        yield knee_sentence(found, ladder.unit)
+        yield knee_sentence(found, unit, words)
     for cliff in ladder.cliffs:
-        whose = f" of the {cliff.arm} arm" if cliff.arm else ""
-        yield (
-            f"Cliff: {cliff.what}{whose} changes {_change(cliff)} between "
-            f"{cliff.below:g} and {cliff.above:g} {ladder.unit}."
-        )
+        yield cliff_sentence(cliff, unit, words)
     for flat in ladder.plateaus:
         if flat.load is not None:
-            yield f"Throughput of the {flat.arm} arm levels off at {flat.load:g}: {flat.why}."
+            yield words(
+                "ladder.plateau",
+                arm=words.sentence(flat.arm),
+                load=f"{flat.load:g}",
+                why=words.sentence(flat.why),
+            )
 
 
-def _change(cliff: Cliff) -> str:
+def cliff_sentence(cliff: Cliff, unit: str, words: Words = ENGLISH) -> str:
     """A share changes by so much, anything else by a factor."""
-    value = cliff.change.value
-    return f"by {value:+.2f}" if cliff.what == "slo_attainment" else f"by a factor of {value:.2f}"
+    what = words(f"figure.{cliff.what}")
+    if cliff.arm is not None:
+        what = words("ladder.of_arm", what=what, arm=words.sentence(cliff.arm))
+    share = cliff.what == "slo_attainment"
+    return words(
+        "ladder.cliff_share" if share else "ladder.cliff_factor",
+        what=what,
+        change=f"{cliff.change.value:+.2f}" if share else f"{cliff.change.value:.2f}",
+        below=f"{cliff.below:g}",
+        above=f"{cliff.above:g}",
+        unit=unit,
+    )
 
 
-def break_even_sentence(found: BreakEven, unit: str) -> str:
+def break_even_sentence(found: BreakEven, unit: str, words: Words = ENGLISH) -> str:
     """Where the speedup crosses 1, or why that is not known."""
+    metric = words(f"figure.{found.metric}")
     if not found.crossings:
-        return f"Break-even load of {found.metric}: none found; {found.why}."
+        return words("ladder.break_even_none", metric=metric, why=words.sentence(found.why))
     texts = [
-        f"{c.load:.3g} {unit} [{c.low:.3g}, {c.high:.3g}] ("
-        + ("wins below, loses above" if c.direction == "falling" else "loses below, wins above")
-        + ")"
+        words(
+            f"ladder.crossing_{c.direction}",
+            load=f"{c.load:.3g}",
+            unit=unit,
+            low=f"{c.low:.3g}",
+            high=f"{c.high:.3g}",
+        )
         for c in found.crossings
     ]
-    return f"Break-even load of {found.metric}: {'; '.join(texts)}."
+    where = words("list.clauses").join(texts)
+    return words("ladder.break_even", metric=metric, where=where)
 
 
-def knee_sentence(found: Knee, unit: str) -> str:
+def knee_sentence(found: Knee, unit: str, words: Words = ENGLISH) -> str:
     """The highest load that still qualifies."""
+    arm, why = words.sentence(found.arm), words.sentence(found.why)
     if found.load is None:
-        return f"Knee of the {found.arm} arm: none; {found.why}."
-    return f"Knee of the {found.arm} arm: {found.load:g} {unit}; {found.why}."
+        return words("ladder.knee_none", arm=arm, why=why)
+    return words("ladder.knee", arm=arm, load=f"{found.load:g}", unit=unit, why=why)
 
 
-def ladder_section(result: SweepResult) -> Iterator[str]:
+def ladder_section(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]:
     """Markdown of every ladder of a sweep; nothing where loads were not varied."""
     found = ladders(result.trials)
     if not found:
         return
-    yield "## Over load"
+    yield f"## {words('section.over_load')}"
     yield ""
     for ladder in found:
         yield f"### {ladder.label}"
         yield ""
-        yield from (f"- {sentence}" for sentence in ladder_sentences(ladder))
+        yield from (f"- {sentence}" for sentence in ladder_sentences(ladder, words))
         yield ""
+        headings = ("tok_per_s", "ttft_ms", "tpot_ms", "attainment", "state")
         yield (
-            f"| {ladder.unit} | {ladder.metric} | tok/s | TTFT ms | TPOT ms | attainment | state |"
+            f"| {ladder_unit(ladder, words)} | {words('figure.' + ladder.metric)} | "
+            + " | ".join(words(f"heading.{name}") for name in headings)
+            + " |"
         )
         yield "|---|---|---|---|---|---|---|"
         for rung in ladder.rungs:
-            yield _line(rung, ladder)
+            yield _line(rung, ladder, words)
         yield ""
 
 
-def _line(rung: Rung, ladder: Ladder) -> str:
+def _line(rung: Rung, ladder: Ladder, words: Words) -> str:
     speedup = rung.speedups.get(ladder.metric)
     shown = (
         "–" if speedup is None else f"{speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]"
@@ -84,7 +113,7 @@ def _line(rung: Rung, ladder: Ladder) -> str:
     return (
         f"| {rung.offered:g} | {shown} | {_both(arms, 'output_tok_per_s', 1, 1)} "
         f"| {_both(arms, 'ttft_s', 1e3, 0)} | {_both(arms, 'tpot_s', 1e3, 1)} "
-        f"| {_both(arms, 'attainment', 1, 2)} | {_state(rung, arms)} |"
+        f"| {_both(arms, 'attainment', 1, 2)} | {rung_state(rung, words)} |"
     )
 
 
@@ -94,11 +123,15 @@ def _both(arms: list[ArmAtRung | None], name: str, scale: float, digits: int) ->
     return "–" if texts == ["–", "–"] else " → ".join(texts)
 
 
-def _state(rung: Rung, arms: list[ArmAtRung | None]) -> str:
+def rung_state(rung: Rung, words: Words = ENGLISH) -> str:
+    """Whether the arms kept up with the load, or why it was not run."""
     if rung.skipped:
-        return rung.skipped
+        return words.sentence(rung.skipped)
+    arms = [rung.arms.get("baseline"), rung.arms.get("speculative")]
     states = [
-        str(arm.saturation.regime) if arm is not None and arm.saturation is not None else "–"
+        words(f"regime.{arm.saturation.regime}")
+        if arm is not None and arm.saturation is not None
+        else "–"
         for arm in arms
     ]
     return states[0] if states[0] == states[1] else " → ".join(states)

@@ -7,47 +7,75 @@ from collections.abc import Iterator, Sequence
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.plan.trial import Protocol
 from orchestrator.report.ladder_text import ladder_section
-from orchestrator.report.row import load_heading, rows, speedup_text
+from orchestrator.report.language import Words
+from orchestrator.report.row import (
+    ENGLISH,
+    load_heading,
+    rows,
+    speedup_text,
+    trial_label,
+    verdict_name,
+)
 from orchestrator.report.words import control_sentence, preconditions
 
 
-def markdown_report(result: SweepResult) -> str:
+def markdown_report(result: SweepResult, words: Words = ENGLISH) -> str:
     """The whole report as one text."""
-    return "\n".join(_lines(result)) + "\n"
+    return "\n".join(_lines(result, words)) + "\n"
 
 
-def _lines(result: SweepResult) -> Iterator[str]:
-    yield f"# {result.name}" + (" — SIMULATED, not measured" if result.simulated else "")
+def _lines(result: SweepResult, words: Words) -> Iterator[str]:
+    yield f"# {result.name}" + (f" — {words('report.simulated')}" if result.simulated else "")
     description = result.manifest["experiment"].get("description")
     if description:
         yield ""
         yield str(description)
     yield ""
-    yield "## Verdicts"
+    yield f"## {words('section.verdicts')}"
     yield ""
     yield from _table(
-        ("method", "K", "workload", load_heading(result), "T", "speedup [interval]", "AL", "pairs",
-         "verdict", "records"),
+        (
+            words("heading.method"),
+            words("heading.k"),
+            words("heading.workload"),
+            load_heading(result, words),
+            words("heading.temperature"),
+            words("heading.speedup_interval"),
+            words("heading.acceptance_length"),
+            words("heading.pairs"),
+            words("heading.verdict"),
+            words("heading.records"),
+        ),
         [
-            (r.method, r.speculation_length, r.workload, r.load, r.temperature, r.speedup,
-             r.acceptance_length, r.pairs, r.verdict, f"[{r.trial_id}]({r.trial_id}/)")
-            for r in rows(result)
+            (
+                r.method,
+                r.speculation_length,
+                r.workload,
+                r.load,
+                r.temperature,
+                r.speedup,
+                r.acceptance_length,
+                r.pairs,
+                r.verdict,
+                f"[{r.trial_id}]({r.trial_id}/)",
+            )
+            for r in rows(result, words)
         ],
-    )  # fmt: skip
+    )
     yield ""
-    yield control_sentence(result)
+    yield control_sentence(result, words)
     yield ""
-    yield preconditions(result)
+    yield preconditions(result, words)
     yield ""
-    yield from _best(result)
-    yield from ladder_section(result)
-    yield from _all_speedups(result)
-    yield from _figures(result)
-    yield from _failures(result)
-    yield from _invalid(result)
-    yield from _notes(result)
-    yield from _left_out(result)
-    yield from _how_to_read(result)
+    yield from _best(result, words)
+    yield from ladder_section(result, words)
+    yield from _all_speedups(result, words)
+    yield from _figures(result, words)
+    yield from _failures(result, words)
+    yield from _invalid(result, words)
+    yield from _notes(result, words)
+    yield from _left_out(result, words)
+    yield from _how_to_read(result, words)
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -57,34 +85,45 @@ def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "| " + " | ".join(text.replace("|", "\\|") for text in line) + " |"
 
 
-def _best(result: SweepResult) -> Iterator[str]:
+def best_sentences(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]:
+    """The best cell and what it did on prompts not used before; or that there is none."""
     if result.best is None:
-        yield "No cell may be called faster."
-        yield ""
+        yield words("report.no_cell_faster")
         return
     best = result.best
-    yield f"Best cell: {best.trial.cell.label()}, {speedup_text(result.decision(best))}."
+    yield words(
+        "report.best_cell",
+        cell=trial_label(best.trial, words),
+        speedup=speedup_text(result.decision(best)),
+    )
     for confirmation in result.confirmations:
         if confirmation.trial.cell == best.trial.cell:
             again = confirmation.headline
-            yield (
-                f"Measured again on prompts not used before: {speedup_text(again)} "
-                f"({again.verdict}). The first figure was chosen for being high; "
-                "the second was not: use the second."
+            yield words(
+                "report.confirmed",
+                speedup=speedup_text(again),
+                verdict=words(verdict_name(again.verdict)),
             )
+
+
+def _best(result: SweepResult, words: Words) -> Iterator[str]:
+    yield " ".join(best_sentences(result, words))
     yield ""
 
 
-def _all_speedups(result: SweepResult) -> Iterator[str]:
+def _all_speedups(result: SweepResult, words: Words) -> Iterator[str]:
     names = ("speedup_throughput", "speedup_tpot", "speedup_e2e", "speedup_ttft")
-    yield "## Every speedup"
+    yield f"## {words('section.every_speedup')}"
     yield ""
-    yield "Above 1 speculation is better. Uncorrected; the verdict rests on the first that counts."
+    yield words("report.every_speedup")
     yield ""
     yield from _table(
-        ("cell", *names),
+        (words("heading.cell"), *(words(f"figure.{name}") for name in names)),
         [
-            (trial.trial.label(), *(speedup_text(trial.decisions[name]) for name in names))
+            (
+                trial_label(trial.trial, words),
+                *(speedup_text(trial.decisions[name]) for name in names),
+            )
             for trial in result.every
             if trial.pairs
         ],
@@ -92,46 +131,50 @@ def _all_speedups(result: SweepResult) -> Iterator[str]:
     yield ""
 
 
-_FIGURES = (
-    ("output_tok_per_s", "tok/s", 1.0, 1),
-    ("ttft_mean_s", "TTFT ms", 1e3, 0),
-    ("ttft_p95_s", "TTFT p95 ms", 1e3, 0),
-    ("tpot_mean_s", "TPOT ms", 1e3, 1),
-    ("e2e_mean_s", "E2E ms", 1e3, 0),
-    ("process_rss_max_bytes", "engine GiB", 1 / 1024**3, 2),
+FIGURES = (
+    ("output_tok_per_s", "heading.tok_per_s", 1.0, 1),
+    ("ttft_mean_s", "heading.ttft_ms", 1e3, 0),
+    ("ttft_p95_s", "heading.ttft_p95_ms", 1e3, 0),
+    ("tpot_mean_s", "heading.tpot_ms", 1e3, 1),
+    ("e2e_mean_s", "heading.e2e_ms", 1e3, 0),
+    ("process_rss_max_bytes", "heading.engine_gib", 1 / 1024**3, 2),
 )
+"""(figure, heading, factor to what a person reads, digits)"""
 
 
-def _figures(result: SweepResult) -> Iterator[str]:
-    yield "## Both arms"
+def _figures(result: SweepResult, words: Words) -> Iterator[str]:
+    yield f"## {words('section.both_arms')}"
     yield ""
-    yield "Means over valid pairs, baseline → speculative."
+    yield words("report.both_arms")
     yield ""
     body = []
     for trial in result.every:
         if not trial.valid_pairs:
             continue
-        line = [trial.trial.label()]
-        for name, _, scale, digits in _FIGURES:
+        line = [trial_label(trial.trial, words)]
+        for name, _, scale, digits in FIGURES:
             values = [trial.figures[arm].get(name) for arm in ("baseline", "speculative")]
             shown = ["–" if v is None else f"{v * scale:.{digits}f}" for v in values]
             line.append(" → ".join(shown))
         rate = trial.acceptance_rate
         line.append("–" if rate is None else f"{rate:.2f}")
         body.append(line)
-    yield from _table(("cell", *(title for _, title, _, _ in _FIGURES), "acceptance rate"), body)
+    headings = ["heading.cell", *(key for _, key, _, _ in FIGURES), "heading.acceptance_rate"]
+    yield from _table([words(key) for key in headings], body)
     yield ""
 
 
-def _failures(result: SweepResult) -> Iterator[str]:
+def _failures(result: SweepResult, words: Words) -> Iterator[str]:
     failed = [trial for trial in result.every if trial.failed]
     if not failed:
         return
-    yield "## Failed trials"
+    yield f"## {words('section.failed_trials')}"
     yield ""
     for trial in failed:
         assert trial.outcome is not None
-        yield f"- {trial.trial.label()}: {trial.outcome.failure}: {trial.outcome.cause}"
+        failure = words.sentence(str(trial.outcome.failure))
+        cause = words.sentence(str(trial.outcome.cause))
+        yield f"- {trial_label(trial.trial, words)}: {failure}: {cause}"
         if trial.outcome.log_tail:
             yield ""
             yield "  ```"
@@ -140,73 +183,96 @@ def _failures(result: SweepResult) -> Iterator[str]:
     yield ""
 
 
-def _invalid(result: SweepResult) -> Iterator[str]:
-    found = [
-        f"- {trial.trial.label()}, pair {pair.index}: {reason}"
+def invalid_pairs(result: SweepResult, words: Words = ENGLISH) -> list[tuple[str, str]]:
+    """(trial id, sentence) for every reason why a pair does not count."""
+    return [
+        (
+            trial.trial.id,
+            words(
+                "report.pair",
+                cell=trial_label(trial.trial, words),
+                index=pair.index,
+                reason=words.sentence(reason),
+            ),
+        )
         for trial in result.every
         for pair in trial.pairs
         for reason in pair.why_invalid()
     ]
-    if not found:
-        return
-    yield "## Pairs that do not count"
-    yield ""
-    yield from found
-    yield ""
 
 
-def _notes(result: SweepResult) -> Iterator[str]:
+def notes(result: SweepResult, words: Words = ENGLISH) -> list[str]:
+    """What a reader should know before believing the verdicts."""
     found = [
-        f"- {trial.trial.label()}: {note}"
+        f"{trial_label(trial.trial, words)}: {words.sentence(note)}"
         for trial in result.every
         for note in result.decision(trial).notes
     ]
     found += [
-        f"- {trial.trial.label()}: none of {trial.figures['speculative']['draft_tokens']:.0f} "
-        "drafted tokens was accepted: the draft never agrees, or the engine's sampler is broken"
+        words(
+            "report.nothing_accepted",
+            cell=trial_label(trial.trial, words),
+            tokens=f"{trial.figures['speculative']['draft_tokens']:.0f}",
+        )
         for trial in result.every
         if trial.acceptance_rate == 0
     ]
-    found += [f"- {notice}" for notice in result.manifest.get("notices", [])]
-    if not found:
-        return
-    yield "## To know before believing it"
-    yield ""
-    yield from found
-    yield ""
+    return [*found, *(words.sentence(str(n)) for n in result.manifest.get("notices", []))]
 
 
-def _left_out(result: SweepResult) -> Iterator[str]:
-    skipped = result.manifest.get("skipped", [])
-    if not skipped:
-        return
-    yield "## Cells left out"
-    yield ""
-    for cell in skipped:
-        yield f"- {cell['cell']}: {cell['reason']}"
-    yield ""
+def left_out(result: SweepResult, words: Words = ENGLISH) -> list[str]:
+    """Cells of the grid that were not run because they cannot work, or say nothing."""
+    return [
+        f"{words.label(str(cell['cell']))}: {words.sentence(str(cell['reason']))}"
+        for cell in result.manifest.get("skipped", [])
+    ]
 
 
-def _how_to_read(result: SweepResult) -> Iterator[str]:
+def _invalid(result: SweepResult, words: Words) -> Iterator[str]:
+    yield from _listed("section.invalid_pairs", [t for _, t in invalid_pairs(result, words)], words)
+
+
+def _notes(result: SweepResult, words: Words) -> Iterator[str]:
+    yield from _listed("section.notes", notes(result, words), words)
+
+
+def _left_out(result: SweepResult, words: Words) -> Iterator[str]:
+    yield from _listed("section.left_out", left_out(result, words), words)
+
+
+def _listed(section: str, sentences: Sequence[str], words: Words) -> Iterator[str]:
+    if sentences:
+        yield f"## {words(section)}"
+        yield ""
+        yield from (f"- {sentence}" for sentence in sentences)
+        yield ""
+
+
+def how_to_read(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]:
+    """What the verdicts mean, and how to measure the same again."""
     protocol: Protocol | None = next((t.trial.protocol for t in result.every), None)
     if protocol is None:
         return
-    yield "## How to read it"
-    yield ""
-    yield (
-        f"A trial is {protocol.pairs_min} to {protocol.pairs_max} pairs of blocks, A B B A; both "
-        "blocks of a pair send the same prompts with the same seeds. The ratio is taken pair by "
-        f"pair. *faster*: the whole {protocol.confidence:.0%} interval lies above "
-        f"{1 + protocol.margin:g}; *slower*: below {1 / (1 + protocol.margin):.3f}; *no practical "
-        "difference*: between the two; otherwise *cannot tell*. AL is the acceptance length "
-        "(tokens per step, the bonus token included). Nothing is claimed outside the cells above."
+    yield words(
+        "report.how_to_read",
+        min=protocol.pairs_min,
+        max=protocol.pairs_max,
+        confidence=f"{protocol.confidence:.0%}",
+        above=f"{1 + protocol.margin:g}",
+        below=f"{1 / (1 + protocol.margin):.3f}",
     )
-    yield ""
-    environment = result.manifest.get("environment") or {}
-    product = environment.get("product") or {}
-    yield (
-        f"To run it again: `python -m orchestrator sweep {result.manifest.get('file', 'FILE')}` "
-        f"(product {product.get('version')}, revision {product.get('revision')}"
-        f"{', modified' if product.get('modified') else ''}). "
-        "Raw records: the folder of each trial (Parquet and JSON)."
+    product = (result.manifest.get("environment") or {}).get("product") or {}
+    yield words(
+        "report.run_again_modified" if product.get("modified") else "report.run_again",
+        file=str(result.manifest.get("file", "FILE")),
+        version=str(product.get("version")),
+        revision=str(product.get("revision")),
     )
+
+
+def _how_to_read(result: SweepResult, words: Words) -> Iterator[str]:
+    paragraphs = list(how_to_read(result, words))
+    if paragraphs:
+        yield f"## {words('section.how_to_read')}"
+        yield ""
+        yield "\n\n".join(paragraphs)

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Decision, Verdict
+from orchestrator.plan.trial import LoadPoint, Trial
+from orchestrator.report.language import Words
+
+ENGLISH = Words("en")
 
 
 @dataclass(frozen=True)
@@ -31,42 +35,70 @@ class Row:
     kind: str
 
 
-def rows(result: SweepResult) -> list[Row]:
+def rows(result: SweepResult, words: Words = ENGLISH) -> list[Row]:
     """Controls first, then comparisons in the plan's order, then the confirmation."""
-    return [row(trial, result.decision(trial)) for trial in result.every]
+    return [row(trial, result.decision(trial), words) for trial in result.every]
 
 
-def row(result: TrialResult, decision: Decision) -> Row:
+def row(result: TrialResult, decision: Decision, words: Words = ENGLISH) -> Row:
     cell = result.trial.cell
-    method = "A/A control" if result.trial.kind == "aa_control" else cell.method
-    if cell.draft:
-        method += f" ({cell.draft})"
-    if result.trial.kind == "confirmation":
-        method += ", again"
     length = result.acceptance_length
-    valid = len(result.valid_pairs)
+    valid, pairs = len(result.valid_pairs), len(result.pairs)
+    closed = cell.load.mode == "closed"
     return Row(
         trial_id=result.trial.id,
-        cell=cell.label(),
-        method=method,
+        cell=trial_label(result.trial, words),
+        method=method_text(result.trial, words),
         speculation_length=str(cell.speculation_length or "–"),
         workload=cell.workload.name,
-        load=(str(cell.load.concurrency) if cell.load.mode == "closed" else cell.load.label()),
+        load=str(cell.load.concurrency) if closed else load_text(cell.load, words),
         temperature=f"{cell.sampling.temperature:g}",
         speedup=speedup_text(decision),
         acceptance_length="–" if length is None else f"{length:.2f}",
-        pairs=f"{valid}" if valid == len(result.pairs) else f"{valid} of {len(result.pairs)}",
-        verdict=verdict_text(result, decision),
-        verdict_alone=_outcome_text(result) or str(decision.verdict),
-        further_pairs=None if _outcome_text(result) else _further(decision),
+        pairs=f"{valid}" if valid == pairs else words("cell.pairs_of", valid=valid, all=pairs),
+        verdict=verdict_text(result, decision, words),
+        verdict_alone=_verdict_alone(result, decision, words),
+        further_pairs=_further(result, decision),
         kind=result.trial.kind,
     )
 
 
-def load_heading(result: SweepResult) -> str:
+def method_text(trial: Trial, words: Words = ENGLISH) -> str:
+    """`eagle (head)`, `A/A control`, `ngram, again`."""
+    method = words("cell.control") if trial.kind == "aa_control" else trial.cell.method
+    if trial.cell.draft:
+        method += f" ({trial.cell.draft})"
+    return words("cell.again", method=method) if trial.kind == "confirmation" else method
+
+
+def load_text(load: LoadPoint, words: Words = ENGLISH) -> str:
+    if load.mode == "closed":
+        return words("cell.in_flight", n=load.concurrency or 0)
+    if load.rate_rps is None:
+        return words("cell.trace", scale=f"{load.time_scale:g}")
+    return words("cell.rps", n=f"{load.rate_rps:g}")
+
+
+def trial_label(trial: Trial, words: Words = ENGLISH) -> str:
+    """`ngram K=4 · chat · batch 8 · T=0`, with the kind of trial where it is no comparison."""
+    cell = trial.cell
+    draft = f"({cell.draft})" if cell.draft else ""
+    parts = [f"{cell.method}{draft} K={cell.speculation_length}", cell.workload.name]
+    if trial.kind == "aa_control":
+        parts[0] = words("cell.control")
+    elif trial.kind == "confirmation":
+        parts.insert(0, words("cell.confirmation_short"))
+    parts.append(words("cell.batch", size=cell.batch_size))
+    if cell.load.mode == "open" or cell.load.concurrency != cell.batch_size:
+        parts.append(load_text(cell.load, words))
+    parts.append(f"T={cell.sampling.temperature:g}")
+    return " · ".join(parts)
+
+
+def load_heading(result: SweepResult, words: Words = ENGLISH) -> str:
     """What the load column counts: requests in flight, or whatever each cell says."""
     closed = all(trial.trial.cell.load.mode == "closed" for trial in result.every)
-    return "in flight" if closed else "load"
+    return words("heading.in_flight") if closed else words("heading.load")
 
 
 def speedup_text(decision: Decision) -> str:
@@ -78,25 +110,38 @@ def speedup_text(decision: Decision) -> str:
     return f"{decision.speedup:.2f}x [{decision.low:.2f}, {decision.high:.2f}]"
 
 
-def verdict_text(result: TrialResult, decision: Decision) -> str:
-    """The verdict, or how the trial failed; never a verdict without valid pairs."""
-    instead = _outcome_text(result)
-    if instead is not None:
-        return instead
-    further = _further(decision)
-    return f"{decision.verdict} (+{further} pairs)" if further else str(decision.verdict)
-
-
-def _outcome_text(result: TrialResult) -> str | None:
-    """How the trial ended where that stands in a verdict's place."""
+def verdict_key(result: TrialResult, decision: Decision) -> str:
+    """Key of the verdict's name, or of how the trial failed; no verdict without its trial ended."""
     if result.outcome is None:
-        return "not run yet" if not result.pairs else "not finished"
+        return "verdict.not_finished" if result.pairs else "verdict.not_run_yet"
     if result.failed:
-        return f"failed: {result.outcome.failure}"
+        return "verdict.failed"
     if result.outcome.status == "stopped":
-        return "not run" if not result.pairs else f"stopped: {result.outcome.cause}"
-    return None
+        return "verdict.stopped" if result.pairs else "verdict.not_run"
+    return verdict_name(decision.verdict)
 
 
-def _further(decision: Decision) -> int | None:
-    return decision.further_pairs if decision.verdict is Verdict.CANNOT_TELL else None
+def verdict_name(verdict: Verdict) -> str:
+    return f"verdict.{verdict.value.replace(' ', '_')}"
+
+
+def verdict_text(result: TrialResult, decision: Decision, words: Words = ENGLISH) -> str:
+    """The verdict, or how the trial failed; never a verdict without valid pairs."""
+    further = _further(result, decision)
+    if further:
+        return words("verdict.cannot_tell_further", pairs=further)
+    return _verdict_alone(result, decision, words)
+
+
+def _further(result: TrialResult, decision: Decision) -> int | None:
+    undecided = verdict_key(result, decision) == "verdict.cannot_tell"
+    return decision.further_pairs if undecided else None
+
+
+def _verdict_alone(result: TrialResult, decision: Decision, words: Words) -> str:
+    outcome = result.outcome
+    return words(
+        verdict_key(result, decision),
+        failure="" if outcome is None else words.sentence(str(outcome.failure)),
+        cause="" if outcome is None else words.sentence(str(outcome.cause)),
+    )

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
-from orchestrator.report.ladder_text import break_even_sentence
-from orchestrator.report.row import Row, load_heading, rows
+from orchestrator.report.ladder_text import break_even_sentence, ladder_unit
+from orchestrator.report.row import ENGLISH, Row, load_heading, rows
 from orchestrator.report.words import control_sentence, preconditions
 
 _RUNGS_TO_TELL = 3
@@ -46,7 +46,7 @@ def result_table(result: SweepResult) -> RenderableType:
             Text(row.verdict_alone, style=_style(row)),
         )
     even = [
-        f"{ladder.label}: {break_even_sentence(ladder.break_even, ladder.unit)}"
+        f"{ladder.label}: {break_even_sentence(ladder.break_even, ladder_unit(ladder))}"
         for ladder in ladders(result.trials)
         if ladder.break_even.crossings or len(ladder.rungs) >= _RUNGS_TO_TELL
     ]
@@ -57,15 +57,18 @@ def result_table(result: SweepResult) -> RenderableType:
 def failures(result: SweepResult) -> list[str]:
     """One line for every distinct cause, and how many trials it ended."""
     causes = Counter(
-        f"{trial.outcome.failure}: {trial.outcome.cause}"
+        (str(trial.outcome.failure), str(trial.outcome.cause))
         for trial in result.every
         if trial.failed and trial.outcome is not None
     )
-    return [f"Failed ({count} of the trials), {cause}" for cause, count in causes.items()]
+    return [
+        ENGLISH("report.failed_causes", count=count, failure=failure, cause=cause)
+        for (failure, cause), count in causes.items()
+    ]
 
 
 def _title(result: SweepResult) -> str:
-    return f"{result.name}" + (" (SIMULATED, not measured)" if result.simulated else "")
+    return f"{result.name}" + (f" ({ENGLISH('report.simulated')})" if result.simulated else "")
 
 
 def _metric(result: SweepResult) -> str:

@@ -9,63 +9,66 @@ from typing import Any
 from orchestrator.decide.device import device_name
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.plan.trial import Protocol
+from orchestrator.report.language import Words
+from orchestrator.report.row import ENGLISH
 
 
-def control_sentence(result: SweepResult) -> str:
+def control_sentence(result: SweepResult, words: Words = ENGLISH) -> str:
     """What the A/A control says of this machine."""
     control = result.control()
     if control is None or control.interval is None:
-        return (
-            "A/A control: not measured, so nothing says how far this machine's own noise goes; "
-            "read every verdict with that in mind."
-        )
+        return words("report.control_missing")
     interval = control.interval
-    span = f"{interval.speedup:.3f}x [{interval.low:.3f}, {interval.high:.3f}]"
     attached = result.manifest["experiment"].get("attach") is not None
-    how = "asked again but not relaunched" if attached else "relaunched"
-    if control.trustworthy:
-        return f"A/A control: a baseline against itself, {how}, gives {span}."
-    return (
-        f"A/A control FAILED: a baseline against itself, {how}, gives {span}, outside "
-        "the margin. Something other than speculation differs between the arms: do not use these "
-        "verdicts before it is found."
+    return words(
+        "report.control_held" if control.trustworthy else "report.control_failed",
+        how=words("report.control_asked_again" if attached else "report.control_relaunched"),
+        span=f"{interval.speedup:.3f}x [{interval.low:.3f}, {interval.high:.3f}]",
     )
 
 
-def preconditions(result: SweepResult) -> str:
+def preconditions(result: SweepResult, words: Words = ENGLISH) -> str:
     """Target, engine, device and protocol in one sentence."""
     experiment = result.manifest["experiment"]
     environment = result.manifest.get("environment") or {}
+    target = experiment.get("target") or words("report.attached_server")
     parts = [
-        f"target {experiment.get('target') or 'attached server'}",
-        engine_text(result),
-        device_text(environment),
+        words("report.target", target=target),
+        engine_text(result, words),
+        device_text(environment, words),
     ]
     for trial in result.every:
         protocol = trial.trial.protocol
         parts.append(
-            f"{protocol.confidence:.0%} intervals, {looks_text(protocol)}, corrected over "
-            f"{len(result.trials)} cells; margin {protocol.margin:.0%}"
+            words(
+                "report.protocol",
+                looks=looks_text(protocol, words),
+                confidence=f"{protocol.confidence:.0%}",
+                cells=len(result.trials),
+                margin=f"{protocol.margin:.0%}",
+            )
         )
         break
-    return "Measured with: " + "; ".join(part for part in parts if part) + "."
+    separator = words("list.clauses")
+    return words("report.preconditions", parts=separator.join(part for part in parts if part))
 
 
-def looks_text(protocol: Protocol) -> str:
+def looks_text(protocol: Protocol, words: Words = ENGLISH) -> str:
     """When a verdict could be reached: that is what the intervals pay for."""
-    return "valid at every look" if protocol.looks == "every" else "one look, at the end"
+    return words(f"report.looks_{protocol.looks}")
 
 
-def engine_text(result: SweepResult) -> str:
+def engine_text(result: SweepResult, words: Words = ENGLISH) -> str:
     """`vllm 0.32.0`, from what the engines said; several versions are all named."""
     found = Counter(
-        f"{facts.engine} {facts.engine_version or '(version not available)'}"
+        f"{facts.engine} {facts.engine_version or words('report.version_unknown')}"
         for trial in result.every
         for facts in trial.engines.values()
     )
-    return ", ".join(sorted(found)) or "engine not available"
+    return words.listed(sorted(found)) or words("report.engine_unknown")
 
 
-def device_text(environment: Mapping[str, Any]) -> str:
+def device_text(environment: Mapping[str, Any], words: Words = ENGLISH) -> str:
     """The accelerators, or the processor where there is none."""
-    return device_name(environment) or "processor not available"
+    name = device_name(environment)
+    return words("report.processor_unknown") if name is None else words.sentence(name)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.language import Words
 from orchestrator.report.markdown import markdown_report
+from orchestrator.report.row import ENGLISH
 from orchestrator.store.atomic import write_atomically
 
 
-def write_report(result: SweepResult, folder: Path) -> Path:
-    """Write `report.md` into the sweep's folder and return its path. Raises: StoreError."""
-    path = folder / "report.md"
-    text = markdown_report(result)
+def write_report(result: SweepResult, folder: Path, words: Words = ENGLISH) -> Path:
+    """Write `report.md` (Chinese: `report.zh.md`) into the sweep's folder and return its path.
+
+    Raises: StoreError.
+    """
+    language = "" if words.language == "en" else f".{words.language}"
+    path = folder / f"report{language}.md"
+    text = markdown_report(result, words)
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     return path

@@ -1,0 +1,80 @@
+"""The catalogue: complete in every language, and able to say again what earlier stages said."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import pytest
+
+from orchestrator.report.language import LANGUAGES, Language, Words, catalogue
+
+
+def base(key: str) -> str:
+    """`pairs.one` and `pairs.other` are one text."""
+    return re.sub(r"\.(one|other)$", "", key)
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_key(language: Language) -> None:
+    assert {base(key) for key in catalogue(language)} == {base(key) for key in catalogue("en")}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_name_the_same_values_in_every_language(language: Language) -> None:
+    english = catalogue("en")
+    for key, text in catalogue(language).items():
+        known = set().union(*(fields(t) for k, t in english.items() if base(k) == base(key)))
+        assert fields(text) <= known, key
+        if not key.endswith(".one"):
+            assert fields(text) >= known - {"count"}, key
+
+
+def test_no_chinese_text_is_left_in_english() -> None:
+    """Words that stay: names, units, and what METRICS calls by a Latin name."""
+    for key, text in catalogue("zh").items():
+        without_values = re.sub(r"\{[^}]*\}|`[^`]*`|<[^>]*>", "", text)
+        words = re.findall(r"[A-Za-z]{4,}", without_values)
+        assert not (len(words) > 3 and not re.search(r"[\u4e00-\u9fff]", text)), (key, text)
+
+
+def test_texts_end_alike_in_both_languages() -> None:
+    """A sentence is a sentence in both; a label has no full stop in either."""
+    for key, text in catalogue("en").items():
+        chinese = catalogue("zh").get(key)
+        if chinese is not None and not key.startswith("said."):
+            assert text.endswith(".") == chinese.endswith("。"), (key, text, chinese)
+
+
+def test_a_count_chooses_its_form() -> None:
+    words = Words("en")
+    assert words("count.pairs", count=1) == "1 pair"
+    assert words("count.pairs", count=2) == "2 pairs"
+    assert Words("zh")("count.pairs", count=1) == "1 对"
+
+
+def test_a_missing_key_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        Words("zh")("no.such.key")
+
+
+def test_sentences_of_earlier_stages_are_found_again_with_their_values() -> None:
+    sentence = Words("zh").sentence
+    assert sentence("16 in flight fit into the engine's cap of 32") == (
+        "在途请求 16 个，未超过引擎上限 32"
+    )
+    assert sentence(
+        "16 in flight: saturated: the queue does not grow: 3% of the requests that come stay"
+    ) == ("在途 16：已饱和：队列没有增长：到来的请求中有 3% 滞留")
+    assert sentence("something nobody ever said") == "something nobody ever said"
+    assert Words("en").sentence("anything") == "anything"
+
+
+def test_values_that_look_like_templates_stay_as_they_are() -> None:
+    """Text from outside is a value, never a template."""
+    assert "{0.__class__}" in Words("en")("said.failed_rung", load="1", failure="x",
+                                          cause="{0.__class__}")  # fmt: skip
