@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orchestrator.analyse.suites.boundary import judge_boundary
+from orchestrator.analyse.suites.isolation import judge_isolation
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 
 Judge = Callable[[SuiteRecord], SuiteResult]
 
 JUDGES: dict[str, Judge] = {
     "boundary": judge_boundary,
+    "isolation": judge_isolation,
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.run.suites.boundary import BoundarySuite
+from orchestrator.run.suites.isolation import IsolationSuite
 from orchestrator.run.suites.suite import Suite
 
 
@@ -26,4 +27,5 @@ class Entry:
 
 SUITES: dict[str, Entry] = {
     "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4),
+    "isolation": Entry(IsolationSuite, requests=120, output_tokens=24),
 }
