@@ -27,6 +27,7 @@ from orchestrator.errors import (
 )
 from orchestrator.ports import Tracker
 from orchestrator.report.terminal import result_table
+from orchestrator.spec.scenario import read_profile
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import Finished, Sweep, run_sweep
 
@@ -130,6 +131,9 @@ def manifest_of(prepared: Prepared, folder: SweepFolder) -> Mapping[str, Any]:
             for name, model in prepared.models.items()
         },
         "prompts": {name: prompts.describe() for name, prompts in prepared.prompts.items()},
+        "scenarios": [
+            read_profile(name).model_dump(mode="json") for name in prepared.experiment.scenarios
+        ],
         "control": plan.control,
         "notices": [f"{notice.rule}: {notice}" for notice in plan.notices],
         "skipped": [

@@ -13,7 +13,7 @@ from orchestrator.measure.acceptance import (
     counter_difference,
 )
 from orchestrator.measure.latency import RequestLatency, latency_of
-from orchestrator.measure.slo import SloBounds, goodput_rps, slo_attainment
+from orchestrator.measure.slo import SloBounds, goodput_rps, goodput_tok_per_s, slo_attainment
 from orchestrator.measure.summary import STATISTICS, Summary, summarize, with_statistic
 from orchestrator.records import Arm, BlockRecord, RequestRecord
 
@@ -57,6 +57,8 @@ class BlockFigures:
     send_lag_p99_s: float | None
     slo_attainment: float | None
     goodput_rps: float | None
+    goodput_tok_per_s: float | None
+    """Tokens delivered within every bound; all of them without an SLO."""
 
     def mean(self, name: str) -> float | None:
         """Mean of a latency; None where undefined."""
@@ -91,6 +93,7 @@ class BlockFigures:
         yield with_statistic("send_lag_s", "p99"), self.send_lag_p99_s
         yield "slo_attainment", self.slo_attainment
         yield "goodput_rps", self.goodput_rps
+        yield "goodput_tok_per_s", self.goodput_tok_per_s
         for key, (mean, maximum) in self.telemetry.items():
             yield with_statistic(key, "mean"), mean
             yield with_statistic(key, "max"), maximum
@@ -159,6 +162,7 @@ def block_figures(
         send_lag_p99_s=_p99(r.send_lag_s for r in map(latency_of, block.requests)),
         slo_attainment=slo_attainment(block.requests, bounds),
         goodput_rps=goodput_rps(block.requests, bounds, block.duration_s),
+        goodput_tok_per_s=goodput_tok_per_s(block.requests, bounds, block.duration_s),
     )
 
 

@@ -67,3 +67,20 @@ def goodput_rps(
     if not bounds.given or duration_s <= 0:
         return None
     return sum(meets(request, bounds) for request in requests) / duration_s
+
+
+def goodput_tok_per_s(
+    requests: tuple[RequestRecord, ...], bounds: SloBounds, duration_s: float
+) -> float | None:
+    """Output tokens delivered within every bound, per second; without a bound all of them count.
+
+    Formula: output tokens of requests meeting every bound / measured duration
+    Unit: tokens/s
+    Undefined: no duration, or the server's usage is missing for one of those requests.
+    """
+    if duration_s <= 0:
+        return None
+    counts = [r.output_tokens for r in requests if meets(r, bounds)]
+    if any(count is None for count in counts):
+        return None
+    return sum(count for count in counts if count is not None) / duration_s

@@ -1,7 +1,8 @@
 """All words of the report, in every language it speaks, from one catalogue.
 
     catalogue/<language>/*.toml       key -> text; every language has every key
-    conclusion_texts, reason_texts    key -> (English, Chinese): what conclusions say
+    conclusion_texts, reason_texts,
+    fit_texts                         key -> (English, Chinese): what `decide` concludes
 
 A text holds values as `{name}` or `{name:.2f}`. A table of `one` and `other` is a text that depends
 on the value `count`; a language without the difference has `other` alone.
@@ -23,14 +24,19 @@ from typing import Any, Literal, get_args
 
 from orchestrator.decide.message import Message, Value
 from orchestrator.report.conclusion_texts import CONCLUSION_TEXTS
+from orchestrator.report.fit_texts import FIT_TEXTS
 from orchestrator.report.reason_texts import REASON_TEXTS
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
-TEXTS: Mapping[str, tuple[str, str]] = {**CONCLUSION_TEXTS, **REASON_TEXTS}
-"""The sentences of conclusions by key: English, Chinese. Part of the catalogue."""
+TEXTS: Mapping[str, tuple[str, str]] = {
+    **CONCLUSION_TEXTS,
+    **REASON_TEXTS,
+    **FIT_TEXTS,
+}
+"""The sentences of `decide` by key: English, Chinese. Part of the catalogue."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from orchestrator.errors import Fault, SpecError
 from orchestrator.spec.document import MAX_BYTES, Document, key_text, parse
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.resolve import resolve
+from orchestrator.spec.scenario import read_profile
 from orchestrator.spec.translate import Finding
 from orchestrator.spec.validate import validate
 
@@ -27,9 +28,22 @@ def read_experiment(path: str | FilePath) -> Experiment:
     raw, findings = resolve(document.value, file.resolve().parent)
     experiment, more = validate(raw, known={item.path for item in findings} | document.unread)
     faults += [_fault(found, document) for found in [*findings, *more]]
+    if experiment is not None:
+        faults += _scenario_faults(experiment)
     if faults or experiment is None:
         raise SpecError(_ordered(faults))
     return experiment
+
+
+def _scenario_faults(experiment: Experiment) -> list[Fault]:
+    """What is wrong in the scenario files that the experiment names."""
+    faults: list[Fault] = []
+    for name in experiment.scenarios:
+        try:
+            read_profile(name)
+        except SpecError as error:
+            faults += error.faults
+    return faults
 
 
 def _text(file: FilePath, shown: str) -> str:

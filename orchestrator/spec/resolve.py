@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.spec.document import MAX_BYTES, Path, parse
 from orchestrator.spec.engine import FROM
+from orchestrator.spec.goals import SCENARIO_FILES
 from orchestrator.spec.nearest import nearest
 from orchestrator.spec.translate import Finding, shown
 from orchestrator.spec.workload import SOURCES
@@ -40,6 +41,13 @@ def resolve(raw: dict[str, Any], base: FilePath) -> tuple[dict[str, Any], list[F
     load = raw.get("load")
     if isinstance(load, dict) and isinstance(load.get("trace"), str):
         result["load"] = load | {"trace": _file(load["trace"], base, ("load", "trace"), found)}
+    if isinstance(raw.get("scenarios"), list):
+        result["scenarios"] = [
+            _file(name, base, ("scenarios", index), found)
+            if isinstance(name, str) and name.endswith(SCENARIO_FILES)
+            else name
+            for index, name in enumerate(raw["scenarios"])
+        ]
     attach = raw.get("attach")
     if isinstance(attach, dict) and isinstance(attach.get("tls_ca_file"), str):
         file = _file(attach["tls_ca_file"], base, ("attach", "tls_ca_file"), found)
