@@ -193,10 +193,13 @@ class Progress:
     """An event of the sweep for whoever shows it: a trial's pair, its end, an engine's start."""
 
     kind: str
-    """engine_starting | engine_ready | engine_failed | trial_started | pair | trial_ended"""
+    """engine_starting | engine_ready | engine_failed | trial_started | pair | trial_ended |
+    suite_started | suite_said | suite_ended"""
     trial: Trial | None = None
     report: PairReport | None = None
     outcome: Outcome | None = None
+    suite: str | None = None
+    """A suite's id."""
     text: str = ""
 
 

@@ -1,7 +1,8 @@
 """The story of a sweep, on one page. Knows ports only.
 
 what has not ended yet is run  ->  the best cell is confirmed on prompts not used before
-->  everything is derived from the records  ->  tracked  ->  reported
+->  the suites that were asked for  ->  everything is derived from the records  ->  tracked
+->  reported
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.decide.ladders import further_trials
-from orchestrator.decide.sweep_result import SweepResult, read_sweep
+from orchestrator.decide.suite_results import judged
+from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
 from orchestrator.decide.trial_result import read_trial, slo_bounds
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Tracker
 from orchestrator.records import Outcome
-from orchestrator.report.tracked import tracked_run, tracked_sweep, tracked_totals
+from orchestrator.report.tracked import tracked_run, tracked_suite, tracked_sweep, tracked_totals
 from orchestrator.report.written import write_report
+from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
+from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
 
 OpenTracker = Callable[[], Tracker]
 
@@ -38,6 +42,8 @@ class Sweep:
     executor: Executor
     open_tracker: OpenTracker
     on_progress: OnProgress
+    suites: Sequence[SuiteJob] = ()
+    suite_executor: SuiteExecutor | None = None
     further_rungs: int = 0
     """How many loads may be added to the ladders."""
     retry_failed: bool = False
@@ -67,7 +73,8 @@ def run_sweep(sweep: Sweep) -> Finished:
         _run(sweep, sweep.jobs, on_progress)
         _go_on_refining(sweep, on_progress)
         notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
-        result = read_sweep(sweep.folder)
+        _run_suites(sweep, on_progress)
+        result = whole_sweep(sweep.folder)
         report = write_report(result, sweep.folder.path)
         tracking.finish(result, report, began)
         return Finished(result, report, tracking.location, (*notes, *tracking.notes))
@@ -80,6 +87,9 @@ def _begin(sweep: Sweep) -> None:
         earlier = sweep.folder.manifest()
         known = {name: earlier[name] for name in ("sweep_id", "created_unix_s") if name in earlier}
     sweep.folder.begin({**sweep.manifest, **known})
+    begin_suites(sweep.folder, sweep.suites)
+    if not sweep.jobs and (sweep.folder.path / "trials.json").exists():
+        return  # only suites are asked for: the trials of an earlier run stay
     sweep.folder.save_trials([job.trial for job in sweep.jobs])
     pairs = {job.trial.pair.key for job in sweep.jobs}
     sweep.folder.save_added([t for t in sweep.folder.added() if t.pair.key in pairs])
@@ -91,6 +101,17 @@ def _run(sweep: Sweep, jobs: Sequence[Job], on_progress: OnProgress) -> None:
     )
     todo = {trial.id for trial in unfinished}
     sweep.executor.run([job for job in jobs if job.trial.id in todo], on_progress)
+
+
+def _run_suites(sweep: Sweep, on_progress: OnProgress) -> None:
+    if sweep.suite_executor is not None:
+        run_suites(
+            sweep.folder,
+            sweep.suites,
+            sweep.suite_executor,
+            on_progress,
+            retry_failed=sweep.retry_failed,
+        )
 
 
 def _refine(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
@@ -142,6 +163,8 @@ def _tracked(on_progress: OnProgress, tracking: _Tracking) -> OnProgress:
     def forward(event: Progress) -> None:
         if event.kind == "trial_ended" and event.trial is not None:
             tracking.log(event.trial, event.outcome)
+        if event.kind == "suite_ended" and event.suite is not None:
+            tracking.log_suite(event.suite)
         on_progress(event)
 
     return forward
@@ -175,6 +198,13 @@ class _Tracking:
         manifest = self._sweep.folder.manifest()
         self._tracker.log_run(tracked_run(result, result.headline, folder, manifest))
         self._logged.add(trial.id)
+
+    def log_suite(self, suite_id: str) -> None:
+        def log() -> None:
+            job = next(job for job in self._sweep.suites if job.id == suite_id)
+            _log_suite(self._sweep.folder, job, self._tracker)
+
+        self._attempt(log)
 
     def finish(self, result: SweepResult, report: Path, began: float) -> None:
         """Log the corrected verdicts and the report on the parent run."""
@@ -210,12 +240,14 @@ class _Tracking:
 
 def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
     """Rebuild a sweep's runs from its records alone. Raises: TrackingUnavailable, StoreError."""
-    result = read_sweep(folder)
+    result = whole_sweep(folder)
     tracker.open_sweep(tracked_sweep(result.manifest))
     for trial in result.every:
         if trial.outcome is not None:
             own = folder.trial(trial.trial.id)
             tracker.log_run(tracked_run(trial, result.decision(trial), own, result.manifest))
+    for suite in result.suite_runs:
+        _log_suite(folder, suite.job, tracker)
     report = write_report(result, folder.path)
     totals = tracked_totals(result)
     tracker.close_sweep(
@@ -225,6 +257,16 @@ def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
         status="FINISHED",
     )
     return result
+
+
+def _log_suite(folder: SweepFolder, job: SuiteJob, tracker: Tracker | None) -> None:
+    own = folder.suite(job.id)
+    suite = judged(job, own)
+    if tracker is None or suite.outcome is None:
+        return
+    if suite.result is not None:
+        own.save_result(suite.result)
+    tracker.log_run(tracked_suite(suite, own, folder.manifest()))
 
 
 def _experiment(sweep: Sweep) -> Mapping[str, dict[str, float]]:

@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 from orchestrator.cli.options import add_results, sweep_folder
-from orchestrator.decide.sweep_result import read_sweep
+from orchestrator.decide.sweep_result import whole_sweep
 from orchestrator.report.language import LANGUAGES, Words
 from orchestrator.report.terminal import result_table
 from orchestrator.report.written import write_report
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     folder = SweepFolder(sweep_folder(args, args.sweep).resolve())
-    result = read_sweep(folder)
+    result = whole_sweep(folder)
     path = write_report(result, folder.path, Words(args.lang))
     Console().print(result_table(result))
     print(f"\nReport: {path}")

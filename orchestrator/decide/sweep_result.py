@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.analyse.control import AAControl, aa_control
 from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import ratio_series
 from orchestrator.decide.multiplicity import best_candidate, corrected
+from orchestrator.decide.suite_results import JudgedSuite, read_suites
 from orchestrator.decide.trial_result import TrialResult, read_trial, slo_bounds
 from orchestrator.decide.verdict import Decision
 from orchestrator.run.suites.record import SuiteResult
@@ -29,6 +30,9 @@ class SweepResult:
     """By trial id: the headline of every comparison, corrected over the cells of the sweep."""
     suites: tuple[SuiteResult, ...] = ()
     """What the suites found, one a suite and deployment pair; empty where none was run."""
+    suite_runs: tuple[JudgedSuite, ...] = ()
+    """The same with how each was run and ended, failures included. `whole_sweep` fills both:
+    judging takes a while."""
 
     @property
     def name(self) -> str:
@@ -37,6 +41,11 @@ class SweepResult:
     @property
     def simulated(self) -> bool:
         return bool(self.manifest.get("simulated")) or any(t.simulated for t in self.trials)
+
+    def suites_named(self) -> dict[str, tuple[JudgedSuite, ...]]:
+        """The suites by name, in the order in which they were asked for."""
+        names = dict.fromkeys(suite.job.suite for suite in self.suite_runs)
+        return {n: tuple(s for s in self.suite_runs if s.job.suite == n) for n in names}
 
     @property
     def every(self) -> tuple[TrialResult, ...]:
@@ -73,6 +82,13 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
     found = [read_trial(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
     return sweep_result(manifest, found)
+
+
+def whole_sweep(folder: SweepFolder) -> SweepResult:
+    """The trials, and what the suites found. Raises: StoreError."""
+    runs = read_suites(folder)
+    found = tuple(run.result for run in runs if run.result is not None)
+    return replace(read_sweep(folder), suites=found, suite_runs=runs)
 
 
 def sweep_result(manifest: Mapping[str, Any], found: Sequence[TrialResult]) -> SweepResult:

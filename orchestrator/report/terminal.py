@@ -12,6 +12,7 @@ from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.ladder_text import break_even_sentence, ladder_unit
 from orchestrator.report.row import ENGLISH, Row, load_heading, rows
+from orchestrator.report.suite_text import suite_sentences
 from orchestrator.report.words import control_sentence, preconditions
 
 _RUNGS_TO_TELL = 3
@@ -50,7 +51,13 @@ def result_table(result: SweepResult) -> RenderableType:
         for ladder in ladders(result.trials)
         if ladder.break_even.crossings or len(ladder.rungs) >= _RUNGS_TO_TELL
     ]
-    below = [*failures(result), *even, control_sentence(result), preconditions(result)]
+    below = [
+        *failures(result),
+        *even,
+        *suite_sentences(result),
+        control_sentence(result),
+        preconditions(result),
+    ]
     return Group(table, *(Text(sentence) for sentence in below if sentence))
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.analyse.pairs import SPEEDUPS
+from orchestrator.decide.suite_results import JudgedSuite
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Decision
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
 from orchestrator.report.row import speedup_text, verdict_text
 from orchestrator.report.words import device_text
-from orchestrator.store import TrialFolder
+from orchestrator.store import SuiteFolder, TrialFolder
 
 Manifest = Mapping[str, Any]
 
@@ -76,6 +77,59 @@ def tracked_run(
     )
 
 
+def tracked_suite(suite: JudgedSuite, folder: SuiteFolder, manifest: Manifest) -> TrackedRun:
+    """One child run per suite and pair: its verdict, its cases, its record."""
+    job, result = suite.job, suite.result
+    speculation = job.pair.speculative.speculation
+    assert suite.outcome is not None
+    began = suite.started_unix_s or float(manifest.get("created_unix_s") or 0.0)
+    tags = {
+        "kind": "suite",
+        "suite": job.suite,
+        "sweep": str(manifest["name"]),
+        "verdict": suite.verdict,
+        "simulated": str(bool(manifest.get("simulated"))).lower(),
+    }
+    metrics: dict[str, float] = {}
+    lines = [f"**{job.suite}: {suite.verdict}**"]
+    if result is not None:
+        counts = Counter(str(case.status) for case in result.cases)
+        metrics = {f"cases/{name.replace(' ', '_')}": float(n) for name, n in counts.items()}
+        metrics |= {"findings": float(len(result.findings)), **result.metrics}
+        tags["complete"] = str(result.complete).lower()
+        tags["ok"] = "unknown" if result.ok is None else str(result.ok).lower()
+        lines += [f"- {case.case}: {case.status}: {case.seen}" for case in result.findings]
+        lines += [f"- {note}" for note in result.notes]
+    if suite.outcome.failure is not None:
+        tags |= {
+            "failure": str(suite.outcome.failure),
+            "failure_cause": str(suite.outcome.cause)[:500],
+        }
+        lines.append(f"Failure: {suite.outcome.cause}")
+    return TrackedRun(
+        trial_id=job.id,
+        name=job.label(),
+        params={
+            "kind": "suite",
+            "suite": job.suite,
+            "method": "none" if speculation is None else speculation.method,
+            "draft": (speculation.draft if speculation else None) or "none",
+            "speculation_length": 0 if speculation is None else speculation.speculation_length,
+            "target": job.pair.baseline.target,
+            "engine": dict(job.pair.baseline.engine),
+        },
+        metrics=metrics,
+        steps=(),
+        tags=tags,
+        note="\n\n".join(lines),
+        artifacts={"suite": folder.path},
+        dataset=None,
+        started_unix_s=began,
+        ended_unix_s=began + (suite.seconds or 0.0),
+        status="FAILED" if suite.failed else "FINISHED",
+    )
+
+
 def tracked_totals(result: SweepResult) -> Totals:
     """Counts of verdicts, and the control, on the parent run."""
     counts = Counter(
@@ -90,6 +144,10 @@ def tracked_totals(result: SweepResult) -> Totals:
         metrics["aa_speedup_high"] = control.interval.high
     best = result.best
     tags = {} if best is None else {"best_cell": best.trial.cell.label()}
+    for name, suites in result.suites_named().items():
+        found = [len(suite.result.findings) for suite in suites if suite.result is not None]
+        if found:
+            metrics[f"suites/{name}_findings"] = float(sum(found))
     return Totals(metrics, tags)
 
 

@@ -8,6 +8,7 @@ from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.language import Words
 from orchestrator.report.markdown import markdown_report
 from orchestrator.report.row import ENGLISH
+from orchestrator.store import SweepFolder
 from orchestrator.store.atomic import write_atomically
 
 
@@ -19,5 +20,8 @@ def write_report(result: SweepResult, folder: Path, words: Words = ENGLISH) -> P
     language = "" if words.language == "en" else f".{words.language}"
     path = folder / f"report{language}.md"
     text = markdown_report(result, words)
+    for suite in result.suite_runs:
+        if suite.result is not None:
+            SweepFolder(folder).suite(suite.job.id).save_result(suite.result)
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
     return path

@@ -7,11 +7,16 @@
     results/<sweep>/<trial>/environment.json          the preconditions it ran under
     results/<sweep>/<trial>/blocks/003-B.parquet      requests of one block (003-B.json: the rest)
     results/<sweep>/<trial>/outcome.json              how it ended; written last
+    results/<sweep>/suites.json                       the suites that were asked for
+    results/<sweep>/suites/<id>/suite.json            what determines what a suite sends
+    results/<sweep>/suites/<id>/asked.parquet         requests, answers (record.json: the rest)
+    results/<sweep>/suites/<id>/outcome.json          how it ended; written last
 
 Every file is written under a temporary name and renamed, so a reader never sees half of one.
 """
 
+from orchestrator.store.suite_folder import SuiteFolder
 from orchestrator.store.sweep_folder import SweepFolder
 from orchestrator.store.trial_folder import TrialFolder
 
-__all__ = ["SweepFolder", "TrialFolder"]
+__all__ = ["SuiteFolder", "SweepFolder", "TrialFolder"]

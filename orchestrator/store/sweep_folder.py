@@ -12,7 +12,9 @@ from typing import Any
 
 from orchestrator.errors import StoreError
 from orchestrator.plan.trial import Trial, trial_from
+from orchestrator.run.suites.job import SuiteJob, suite_job_from
 from orchestrator.store.atomic import read_json, write_json
+from orchestrator.store.suite_folder import SuiteFolder
 from orchestrator.store.trial_folder import TrialFolder
 
 
@@ -53,6 +55,26 @@ class SweepFolder:
         """Planned and added. Raises: StoreError when damaged or of another version."""
         return (*_read_trials(self.path / "trials.json"), *self.added())
 
+    def suite(self, suite_id: str) -> SuiteFolder:
+        return SuiteFolder(self.path / "suites" / suite_id)
+
+    def save_suites(self, jobs: Sequence[SuiteJob]) -> None:
+        """The suites that were asked for, in order."""
+        write_json(
+            self.path / "suites.json",
+            [{"id": job.id, "identity": job.identity()} for job in jobs],
+        )
+
+    def suites(self) -> tuple[SuiteJob, ...]:
+        """Raises: StoreError when the list is damaged or of another version."""
+        path = self.path / "suites.json"
+        if not path.exists():
+            return ()
+        try:
+            return tuple(suite_job_from(entry["identity"]) for entry in read_json(path))
+        except (KeyError, TypeError) as error:
+            raise _of_another_version(path, error) from error
+
     def unfinished(
         self, trials: Sequence[Trial], *, retry_failed: bool = False
     ) -> tuple[Trial, ...]:
@@ -92,7 +114,11 @@ def _read_trials(path: Path) -> tuple[Trial, ...]:
     try:
         return tuple(trial_from(entry["identity"]) for entry in read_json(path))
     except (KeyError, TypeError) as error:
-        raise StoreError(
-            f"{path}: was written by another version of this product ({error}); use that "
-            "version, or run the sweep again under another name"
-        ) from error
+        raise _of_another_version(path, error) from error
+
+
+def _of_another_version(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"{path}: was written by another version of this product ({error}); use that "
+        "version, or run the sweep again under another name"
+    )

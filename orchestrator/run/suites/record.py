@@ -72,14 +72,16 @@ class CaseStatus(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     """The speculative arm does not do what it must, though the baseline does."""
-    BOTH_FAIL = "both_fail"
+    BOTH_FAIL = "fail in both"
     """Neither arm does: the engine's limit or fault, not speculation's."""
     UNSUPPORTED = "unsupported"
     """The server says so itself, in both arms."""
+    REFUSED = "unsupported with speculation"
+    """Only the speculative arm says that it cannot."""
     DIFFERS = "differs"
     """Both do what they must, but not the same where it must be the same."""
     CRASHED = "crashed"
-    NOT_RUN = "not_run"
+    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +121,10 @@ class SuiteResult:
     @property
     def findings(self) -> tuple[CaseResult, ...]:
         """Where speculation is worse than the baseline, and crashes of either."""
-        worse = (CaseStatus.FAIL, CaseStatus.DIFFERS, CaseStatus.CRASHED)
+        worse = (
+            CaseStatus.FAIL,
+            CaseStatus.REFUSED,
+            CaseStatus.DIFFERS,
+            CaseStatus.CRASHED,
+        )
         return tuple(case for case in self.cases if case.status in worse)

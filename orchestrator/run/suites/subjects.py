@@ -1,0 +1,101 @@
+"""The engines under test, leased from the pool like a trial's: `suite.Subjects`."""
+
+from __future__ import annotations
+
+from orchestrator.errors import DeploymentError
+from orchestrator.plan.arms import ATTACHED
+from orchestrator.plan.deployment import Deployment, DeploymentPair
+from orchestrator.ports import Endpoint, Lease, PairProvider, Telemetry
+from orchestrator.records import Arm, FailureClass
+from orchestrator.run.suites.record import Subject
+
+
+class LeasedSubjects:
+    """Holds one lease at a time: of the two arms, or of the baseline and the baseline relaunched.
+
+    The pool warms two engines at least, so a third may have to be started in another's place; it
+    is leased when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        pool: PairProvider,
+        pair: DeploymentPair,
+        again: Deployment | None,
+        telemetry: Telemetry,
+        *,
+        holder: str,
+    ) -> None:
+        self._pool, self._telemetry, self._holder = pool, telemetry, holder
+        self._pair = pair
+        self._floor = None if again is None else DeploymentPair(pair.baseline, again)
+        self._attached = ATTACHED in pair.speculative.engine
+        self._held: tuple[DeploymentPair, Lease] | None = None
+
+    @property
+    def available(self) -> tuple[Subject, ...]:
+        arms: tuple[Subject, ...] = ("baseline", "speculative")
+        return arms if self._floor is None else (*arms, "baseline_again")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._attached:
+            return ()
+        return (
+            "these servers were started by somebody else: one that dies is not started again, and "
+            "`baseline_again` is the same server asked once more",
+        )
+
+    def endpoint(self, subject: Subject) -> Endpoint:
+        return self._lease(subject).endpoint(_arm(subject))
+
+    def healthy(self, subject: Subject) -> bool:
+        return _arm(subject) not in self._pool.broken_arms(self._lease(subject))
+
+    def restart(self, subject: Subject) -> Endpoint:
+        if self._attached:
+            raise DeploymentError(
+                FailureClass.CRASHED,
+                f"the attached {subject} server ({self.endpoint(subject).base_url}) no longer "
+                "answers, and it cannot be started from here; start it and run the command again",
+            )
+        lease = self._lease(subject)
+        self._held = None
+        self._pool.release(lease, broken=[_arm(subject)])
+        return self.endpoint(subject)
+
+    def rss_bytes(self, subject: Subject) -> float | None:
+        for sample in reversed(self._telemetry.start(self.endpoint(subject)).stop()):
+            if "process_rss_bytes" in sample.values:
+                return sample.values["process_rss_bytes"]
+        return None
+
+    def close(self) -> None:
+        """Gives the engines back; one that is dead is not handed out again."""
+        if self._held is None:
+            return
+        (_, lease), self._held = self._held, None
+        self._pool.release(lease, broken=self._pool.broken_arms(lease))
+
+    def _lease(self, subject: Subject) -> Lease:
+        wanted = self._wanted(subject)
+        if self._held is not None:
+            pair, lease = self._held
+            if pair is wanted or subject == "baseline":
+                return lease
+            self.close()
+        lease = self._pool.lease(wanted, holder=self._holder)
+        self._held = (wanted, lease)
+        return lease
+
+    def _wanted(self, subject: Subject) -> DeploymentPair:
+        if subject != "baseline_again":
+            return self._pair
+        if self._floor is None:
+            raise ValueError("`baseline_again` is not among the subjects that are available")
+        return self._floor
+
+
+def _arm(subject: Subject) -> Arm:
+    """A lease's arm: the relaunched baseline stands where the speculative one does."""
+    return "baseline" if subject == "baseline" else "speculative"
