@@ -8,12 +8,14 @@ from typing import Any
 
 from orchestrator.adapters.attached.access import Access, access_from
 from orchestrator.adapters.attached.deployer import AttachedDeployer
-from orchestrator.adapters.attached.redacted import RedactedClient
+from orchestrator.adapters.attached.redacted import RedactedAsker, RedactedClient
 from orchestrator.adapters.attached.survey import Survey, survey
 from orchestrator.adapters.attached.telemetry import AttachedTelemetry
+from orchestrator.adapters.http.asker import HttpAsker
 from orchestrator.adapters.http.client import HttpLoadClient
 from orchestrator.adapters.http.prometheus import PrometheusProbe
 from orchestrator.adapters.local.executor import LocalExecutor
+from orchestrator.adapters.local.suites import LocalSuites
 from orchestrator.cli.preparation import Prepared
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.plan.block import Timeouts
@@ -21,6 +23,8 @@ from orchestrator.plan.trial import Trial
 from orchestrator.ports import Job, LoadClient, OnProgress, Progress, ReportPair
 from orchestrator.records import Outcome
 from orchestrator.run.pool import Pool
+from orchestrator.run.suites.job import SuiteJob
+from orchestrator.run.suites.runner import SuiteRunner
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
@@ -85,6 +89,19 @@ class AttachedEngines:
             return runner.run(job.trial, job.blocks, self._folder.trial(job.trial.id), report)
 
         return LocalExecutor(run_job).run(jobs, on_progress)
+
+    def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
+        runner = self._runner(self.survey())
+        access = self.access
+        LocalSuites(
+            self._folder,
+            SuiteRunner(
+                pool=runner.pool,
+                asker=RedactedAsker(HttpAsker(tls=access.tls), access),
+                probe=runner.probe,
+                telemetry=runner.telemetry,
+            ),
+        ).run_suites(jobs, on_progress)
 
     def close(self) -> None:
         """Ends the load generator's process. The servers go on. May be called twice."""

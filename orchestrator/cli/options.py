@@ -6,6 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
+from pydantic_core import PydanticCustomError
+
+from orchestrator.errors import Fault, SpecError
+from orchestrator.spec.search import SUITE_NAMES
+
 
 def add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -15,6 +20,36 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where records are kept (default: ./results)",
     )
+
+
+def add_suites(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--suites",
+        metavar="NAME,NAME",
+        help="run these instead of the file's (without performance: no trials): "
+        + ", ".join(SUITE_NAMES.available),
+    )
+
+
+def suites_asked(args: argparse.Namespace) -> tuple[str, ...] | None:
+    """The flag's suites, or None where it is not given. Raises: SpecError."""
+    if args.suites is None:
+        return None
+    names = tuple(dict.fromkeys(name.strip() for name in args.suites.split(",") if name.strip()))
+    if not names:
+        raise SpecError([Fault("--suites", None, "", "must name a suite", repr(args.suites))])
+    faults = []
+    for name in names:
+        try:
+            SUITE_NAMES.checked(name)
+        except PydanticCustomError as error:
+            told = error.context or {}
+            faults.append(
+                Fault("--suites", None, "", str(told["rule"]), f"'{name}'", told.get("hint"))
+            )
+    if faults:
+        raise SpecError(faults)
+    return names
 
 
 def add_tracking(parser: argparse.ArgumentParser) -> None:

@@ -22,9 +22,12 @@ from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets
 from orchestrator.plan.prompts import prompts_needed as prompts_needed_by
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Job
+from orchestrator.run.suites.catalogue import SUITES
+from orchestrator.run.suites.job import SuiteJob, compared_pairs
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.load import OpenLoad
 from orchestrator.spec.read import read_experiment
+from orchestrator.spec.search import PERFORMANCE
 from orchestrator.spec.workload import Workload
 from orchestrator.workloads.length import InputLength, control_length
 from orchestrator.workloads.load import load_prompts
@@ -47,8 +50,25 @@ class Prepared:
     """What to do about the models that are not here."""
     trace_s: tuple[float, ...] | None
 
+    @property
+    def measures(self) -> bool:
+        """Whether trials are run, or suites only."""
+        return PERFORMANCE in self.experiment.suites
+
+    def suite_jobs(self) -> list[SuiteJob]:
+        """The suites that are asked for on every pair that is compared: all of one pair together,
+        so that its engines are started once."""
+        entries = [name for name in self.experiment.suites if name in SUITES]
+        return [
+            SuiteJob(name, pair, self.plan.seed, SUITES[name].make().settings)
+            for pair in compared_pairs(self.plan.trials)
+            for name in entries
+        ]
+
     def jobs(self) -> list[Job]:
-        """The plan's trials with their blocks, in order."""
+        """The plan's trials with their blocks, in order; none where only suites are asked for."""
+        if not self.measures:
+            return []
         starts = zip(self.plan.trials, self.plan.prompt_starts, strict=True)
         return [Job(trial, self._blocks(trial, start)) for trial, start in starts]
 
@@ -83,12 +103,23 @@ class Prepared:
         )
 
 
-def prepare(file: Path, *, offline: bool, cluster: ClusterFacts | None = None) -> Prepared:
+def prepare(
+    file: Path,
+    *,
+    offline: bool,
+    cluster: ClusterFacts | None = None,
+    suites: tuple[str, ...] | None = None,
+) -> Prepared:
     """Read, resolve, load, count and plan. A model that is missing is reported, not raised.
+
+    `suites` stand for those of the file.
 
     Raises: SpecError, WorkloadError with every fault found.
     """
     experiment = read_experiment(file)
+    if suites is not None:
+        experiment = experiment.model_copy(update={"suites": suites})
+    _check_suites(experiment, file)
     models, missing = _models(experiment, offline=offline)
     target = models.get(experiment.target or "")
     counting = _counting(target)
@@ -104,6 +135,14 @@ def prepare(file: Path, *, offline: bool, cluster: ClusterFacts | None = None) -
     if experiment.simulated:
         _check_simulated(plan, str(file))
     return Prepared(file, experiment, plan, prompts, models, missing, trace_s)
+
+
+def _check_suites(experiment: Experiment, file: Path) -> None:
+    """Raises: SpecError for a suite that has a name but is not there yet."""
+    missing = [name for name in experiment.suites if name not in (PERFORMANCE, *SUITES)]
+    if missing:
+        rule, hint = "is not available yet in this version", f"available: {', '.join(SUITES)}"
+        raise SpecError([Fault(str(file), None, "suites", rule, n, hint) for n in missing])
 
 
 def _check_simulated(plan: Plan, file: str) -> None:

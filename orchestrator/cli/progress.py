@@ -21,6 +21,7 @@ class SweepProgress:
         *,
         total: int,
         done: int,
+        suites: int = 0,
         out: TextIO | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -32,9 +33,14 @@ class SweepProgress:
         self._live = self._out.isatty()
         self._open_line = False
         self._already = done
+        self._suites = suites
 
     def opening(self, plan: Plan, folder: Path) -> None:
         """Say what will happen before anything is started."""
+        if self._suites:
+            self._line(f"{plan.name}: {self._suites} suites to run{_after(self._total)}.")
+        if self._total == 0:
+            return
         if self._done == self._total:
             self._line(f"{plan.name}: all {self._total} trials are in {_short(folder)}; reporting.")
             return
@@ -59,6 +65,11 @@ class SweepProgress:
             "pair": lambda: self._pair(event),
             "trial_ended": lambda: self._ended(event),
             "tracking_unavailable": lambda: self._line(f"  warning: {event.text}"),
+            "suite_started": lambda: self._line(f"suite {event.text}", close=False),
+            "suite_said": lambda: self._suite_said(event),
+            "suite_ended": lambda: self._rewrite(
+                f"suite {event.text}  {_suite_end(event.outcome)}", close=True
+            ),
             "refining": lambda: self._line(f"closing in: {event.text}"),
             "confirming": lambda: self._line(f"measuring {event.text}"),
         }.get(event.kind)
@@ -66,8 +77,9 @@ class SweepProgress:
             show()
 
     def interrupted(self, experiment: Path) -> None:
+        after = f" after {self._done} of {self._total} trials" if self._total else ""
         self._line(
-            f"interrupted after {self._done} of {self._total} trials; stopping the engines. "
+            f"interrupted{after}; stopping the engines. "
             f"To go on: python -m orchestrator sweep {experiment}"
         )
 
@@ -75,6 +87,11 @@ class SweepProgress:
         assert event.trial is not None
         self._total = max(self._total, self._done + 1)  # refinements and confirmations come on top
         self._line(f"[{self._done + 1}/{self._total}] {event.trial.label()}", close=False)
+
+    def _suite_said(self, event: Progress) -> None:
+        """Case by case, on a terminal only: a hundred lines tell a log nothing."""
+        if self._live:
+            self._rewrite(f"suite {event.text}")
 
     def _pair(self, event: Progress) -> None:
         assert event.trial is not None
@@ -122,6 +139,16 @@ class SweepProgress:
         self._out.write(text + ("\n" if close or not self._live else ""))
         self._open_line = self._live and not close
         self._out.flush()
+
+
+def _after(trials: int) -> str:
+    return ", after the trials" if trials else ""
+
+
+def _suite_end(outcome: Outcome | None) -> str:
+    if outcome is None or outcome.status == "finished":
+        return "ended" if outcome is None else f"ended after {outcome.wall_s:.0f} s"
+    return f"FAILED {outcome.failure}: {outcome.cause}"
 
 
 def _end(outcome: Outcome | None) -> str:

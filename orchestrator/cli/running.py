@@ -12,12 +12,13 @@ from typing import Any, Protocol
 
 import psutil
 
+from orchestrator.adapters.local.suites import LocalSuites
 from orchestrator.cli.preparation import Prepared, this_machine
 from orchestrator.decide.ladders import LadderGate
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.measure.slo import SloBounds
 from orchestrator.models.facts import read_model_facts
-from orchestrator.plan.deployment import Deployment
+from orchestrator.plan.deployment import Deployment, DeploymentPair
 from orchestrator.ports import (
     Deployer,
     Job,
@@ -27,6 +28,8 @@ from orchestrator.ports import (
     Telemetry,
 )
 from orchestrator.records import Outcome
+from orchestrator.run.suites.job import SuiteJob
+from orchestrator.run.suites.runner import SuiteRunner
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
@@ -40,6 +43,8 @@ class Engines(Protocol):
     """An executor that has something to close."""
 
     def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]: ...
+
+    def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None: ...
 
     def close(self) -> None: ...
 
@@ -62,7 +67,7 @@ class _RealEngines:
             return {}
         from orchestrator.adapters.ray_tune import RayTuneExecutor
 
-        self._open(jobs)
+        self._open(_deployments([job.trial.pair for job in jobs]))
         assert self._storage is not None
         slots = self._prepared.plan.estimate.pairs_at_once
         slo = slo_bounds(self._prepared.experiment.slo)
@@ -75,7 +80,26 @@ class _RealEngines:
         )
         return executor.run(jobs, on_progress)
 
-    def _open(self, jobs: Sequence[Job]) -> None:
+    def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
+        """In this process: the engines answer here as they do to trials."""
+        from orchestrator.adapters.http.asker import HttpAsker
+        from orchestrator.adapters.http.prometheus import PrometheusProbe
+        from orchestrator.adapters.ray_local import ray_processes
+        from orchestrator.adapters.ray_tune import RemotePool, drain_engine_events
+
+        self._open(_deployments([job.pair for job in jobs]))
+        pool = self._pool
+        runner = SuiteRunner(
+            pool=RemotePool(pool),
+            asker=HttpAsker(),
+            probe=PrometheusProbe(),
+            telemetry=_telemetry(ray_processes),
+        )
+        LocalSuites(
+            self._folder, runner, lambda: drain_engine_events(pool, on_progress)
+        ).run_suites(jobs, on_progress)
+
+    def _open(self, coming: Sequence[Deployment]) -> None:
         if self._pool is not None:
             return
         from orchestrator.adapters.ray_local import ensure_ray, ensure_serve
@@ -91,7 +115,7 @@ class _RealEngines:
             slots=self._prepared.plan.estimate.pairs_at_once,
             start_timeout_s=self._prepared.experiment.measure.timeouts.start_s,
             warm_per_slot=self._warm_per_slot(),
-            coming=_deployments(jobs),
+            coming=coming,
         )
 
     def _warm_per_slot(self) -> int:
@@ -133,11 +157,11 @@ class _RealEngines:
                 shutil.rmtree(self._storage, ignore_errors=True)
 
 
-def _deployments(jobs: Sequence[Job]) -> list[Deployment]:
+def _deployments(pairs: Sequence[DeploymentPair]) -> list[Deployment]:
     """Distinct deployments, in the order of first use."""
     found: dict[str, Deployment] = {}
-    for job in jobs:
-        for deployment in (job.trial.pair.baseline, job.trial.pair.speculative):
+    for pair in pairs:
+        for deployment in (pair.baseline, pair.speculative):
             found.setdefault(deployment.key, deployment)
     return list(found.values())
 
@@ -204,7 +228,7 @@ class _SimulatedEngines:
         from orchestrator.run.pool import Pool
 
         world = SimulatedWorld(prepared.experiment.seed)
-        self._folder = folder
+        self._folder, self._world = folder, world
         self._pool = Pool(SimulatedDeployer(world))
         self._runner = TrialRunner(
             pool=self._pool,
@@ -224,6 +248,20 @@ class _SimulatedEngines:
             return self._runner.run(job.trial, job.blocks, folder, report)
 
         return LocalExecutor(run_job).run(jobs, on_progress)
+
+    def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
+        from orchestrator.adapters.simulated.asker import SimulatedAsker
+
+        world = self._world
+        runner = SuiteRunner(
+            pool=self._pool,
+            asker=SimulatedAsker(world),
+            probe=self._runner.probe,
+            telemetry=self._runner.telemetry,
+            now=lambda: world.now_s,
+            unix_s=lambda: world.unix_s,
+        )
+        LocalSuites(self._folder, runner).run_suites(jobs, on_progress)
 
     def close(self) -> None:
         self._pool.close()

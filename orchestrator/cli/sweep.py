@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
 from orchestrator.cli.attaching import AttachedEngines, attached_manifest
-from orchestrator.cli.options import add_tracking, tracking_uri
+from orchestrator.cli.options import add_suites, add_tracking, suites_asked, tracking_uri
 from orchestrator.cli.preparation import Prepared, prepare
 from orchestrator.cli.progress import SweepProgress
 from orchestrator.cli.running import Engines, real_engines, simulated_engines
@@ -30,11 +30,13 @@ from orchestrator.report.terminal import result_table
 from orchestrator.spec.scenario import read_profile
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import Finished, Sweep, run_sweep
+from orchestrator.sweep_suites import unfinished_suites
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", type=Path, metavar="EXPERIMENT.yaml")
     add_tracking(parser)
+    add_suites(parser)
     parser.add_argument("--address", help="join this Ray cluster (default: one on this machine)")
     parser.add_argument(
         "--retry-failed", action="store_true", help="run trials again that ended in failure"
@@ -45,19 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    prepared = prepare(args.experiment, offline=args.offline)
+    prepared = prepare(args.experiment, offline=args.offline, suites=suites_asked(args))
     _refuse_what_cannot_run(prepared)
     folder = SweepFolder((args.results / prepared.experiment.name).resolve())
     manifest = manifest_of(prepared, folder)
     jobs = prepared.jobs()
+    suites = prepared.suite_jobs()
     todo = folder.unfinished([job.trial for job in jobs], retry_failed=args.retry_failed)
-    progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo))
+    suites_todo = unfinished_suites(folder, suites, retry_failed=args.retry_failed)
+    progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo), suites=len(suites_todo))
     progress.opening(prepared.plan, folder.path)
     engines = _engines(prepared, folder, args.address)
     try:
         if isinstance(engines, AttachedEngines):
             # Before anything is written: servers that cannot be measured leave no trace.
-            earlier = None if todo else folder.manifest()
+            earlier = None if todo or suites_todo else folder.manifest()
             manifest = attached_manifest(manifest, engines, earlier=earlier)
         finished = run_sweep(
             Sweep(
@@ -67,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
                 folder=folder,
                 manifest=manifest,
                 executor=engines,
+                suites=suites,
+                suite_executor=engines,
                 open_tracker=lambda: _tracker(prepared, args),
                 on_progress=progress,
                 retry_failed=args.retry_failed,
@@ -165,11 +171,18 @@ def _short(path: Path) -> Path:
 
 
 def _status(finished: Finished) -> int:
-    """0; 3 no engine ran at all; 4 some trials failed; 5 nothing valid was measured."""
+    """0; 3 no engine ran at all; 4 some trials or suites failed; 5 nothing valid was measured.
+
+    What a suite found is no failure of the sweep.
+    """
     every = finished.result.every
     failed = [trial for trial in every if trial.failed]
     if not failed:
-        return 0
+        runs = finished.result.suite_runs
+        broken = [run for run in runs if run.failed]
+        if broken and len(broken) == len(runs) and not every:
+            return DeploymentError.exit_status
+        return TrialsFailed.exit_status if broken else 0
     measured = [trial for trial in every if trial.valid_pairs]
     if measured:
         return TrialsFailed.exit_status

@@ -120,6 +120,7 @@ def estimate(
         devices_per_pair=devices_per_pair,
         device=device,
         pairs_at_once=pairs_at_once,
+        token_s=speed.step_s + speed.token_s,
         assumption=(
             f"estimate, not a measurement: assumes {speed.said}, about {single:.0f} tokens/s for "
             f"one stream, {speed.engine_start_s:.0f} s an engine start, both arms equally fast"

@@ -48,6 +48,8 @@ class Estimate:
     device: Literal["GPU", "host"]
     pairs_at_once: int
     assumption: str
+    token_s: float = 0.0
+    """One token of one stream, as assumed."""
 
     @property
     def device_hours(self) -> tuple[float, float]:

@@ -6,10 +6,14 @@ from typing import Annotated
 
 from orchestrator.spec.section import OneOf, Section
 
-Suite = Annotated[
-    str,
-    OneOf(("performance",), later=("functional", "quality", "boundary", "observability", "soak")),
-]
+PERFORMANCE = "performance"
+"""The trials themselves; without it only the other suites are run."""
+
+SUITE_NAMES = OneOf(
+    (PERFORMANCE, "functional", "quality", "losslessness", "boundary", "isolation"),
+    later=("observability", "soak"),
+)
+Suite = Annotated[str, SUITE_NAMES]
 
 
 class Search(Section):

@@ -115,6 +115,9 @@ def test_an_unknown_method_says_which_there_are_and_nothing_more(tmp_path: Path)
     assert fault.hint == "did you mean 'eagle'?"
 
 
+SUITES = "performance, functional, quality, losslessness, boundary, isolation"
+
+
 @pytest.mark.parametrize(
     ("text", "key", "available"),
     [
@@ -122,8 +125,8 @@ def test_an_unknown_method_says_which_there_are_and_nothing_more(tmp_path: Path)
         ("search: {algorithm: random}\n", "search.algorithm", "grid"),
         ("search: {scheduler: asha}\n", "search.scheduler", "none"),
         ("search: {scheduler: median}\n", "search.scheduler", "none"),
-        ("suites: [performance, soak]\n", "suites[1]", "performance"),
-        ("suites: [quality]\n", "suites[0]", "performance"),
+        ("suites: [performance, soak]\n", "suites[1]", SUITES),
+        ("suites: [observability]\n", "suites[0]", SUITES),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_not_ignored(

@@ -95,10 +95,12 @@ def sweep_of(
     tracker: RememberingTracker | None = None,
     on_progress: OnProgress | None = None,
     executor: Engines | None = None,
+    suites: tuple[str, ...] | None = None,
 ) -> tuple[Sweep, Prepared]:
-    prepared = prepare(file, offline=True)
+    prepared = prepare(file, offline=True, suites=suites)
     folder = SweepFolder(results / prepared.experiment.name)
     kept = tracker or RememberingTracker()
+    engines = executor or simulated_engines(prepared, folder)
     return (
         Sweep(
             jobs=prepared.jobs(),
@@ -106,7 +108,9 @@ def sweep_of(
             further_rungs=prepared.experiment.load.refine,
             folder=folder,
             manifest=manifest_of(prepared, folder),
-            executor=executor or simulated_engines(prepared, folder),
+            executor=engines,
+            suites=prepared.suite_jobs(),
+            suite_executor=engines,
             open_tracker=lambda: kept,
             on_progress=on_progress or Events(),
         ),

@@ -29,6 +29,4 @@ class LocalSuites:
 
             outcome = self.runner.run(job, self.folder.suite(job.id), say)
             self.after_event()
-            on_progress(
-                Progress("suite_ended", suite=job.id, text=job.label(), outcome=outcome)
-            )
+            on_progress(Progress("suite_ended", suite=job.id, text=job.label(), outcome=outcome))

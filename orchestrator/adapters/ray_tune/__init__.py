@@ -2,5 +2,6 @@
 
 from orchestrator.adapters.ray_tune.executor import RayTuneExecutor
 from orchestrator.adapters.ray_tune.pool_actor import RemotePool, start_pool
+from orchestrator.adapters.ray_tune.progress import drain_engine_events
 
-__all__ = ["RayTuneExecutor", "RemotePool", "start_pool"]
+__all__ = ["RayTuneExecutor", "RemotePool", "drain_engine_events", "start_pool"]

@@ -18,6 +18,13 @@ from orchestrator.store import SweepFolder
 _POLL_S = 0.5
 
 
+def drain_engine_events(pool: Any, on_progress: OnProgress) -> None:
+    """Pass on what a pool's actor has started since the last call."""
+    for kind, label, seconds in ray.get(pool.drain_events.remote()):
+        took = "" if seconds is None else f" after {seconds:.0f} s"
+        on_progress(Progress(f"engine_{kind}", text=f"{label}{took}"))
+
+
 class ProgressCallback(tune.Callback):  # type: ignore[misc]
     """Runs in the driver, inside Tune's loop."""
 
@@ -37,9 +44,7 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
 
     def drain_engine_events(self) -> None:
         """Pass on what the pool has started since the last call."""
-        for kind, label, seconds in ray.get(self._pool.drain_events.remote()):
-            took = "" if seconds is None else f" after {seconds:.0f} s"
-            self._on_progress(Progress(f"engine_{kind}", text=f"{label}{took}"))
+        drain_engine_events(self._pool, self._on_progress)
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         if time.monotonic() - self._polled_at >= _POLL_S:
