@@ -296,3 +296,6 @@ class Tracker(Protocol):
 
     def location(self) -> str:
         """What a person opens to look at it."""
+
+    def close(self) -> None:
+        """Ends what it holds, in the middle of a write if need be; any thread may call it."""

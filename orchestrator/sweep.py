@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.decide.ladders import further_trials
-from orchestrator.decide.suite_results import judged
 from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
-from orchestrator.decide.trial_result import read_trial, slo_bounds
-from orchestrator.errors import TrackingUnavailable
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Tracker
-from orchestrator.records import Outcome
-from orchestrator.report.tracked import tracked_run, tracked_suite, tracked_sweep, tracked_totals
+from orchestrator.report.tracked import tracked_run, tracked_sweep
 from orchestrator.report.written import write_report
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
 from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
+from orchestrator.tracking import Tracking, close_sweep, log_suite
 
 OpenTracker = Callable[[], Tracker]
 
@@ -68,16 +65,23 @@ def run_sweep(sweep: Sweep) -> Finished:
     with sweep.folder.locked():
         began = time.time()
         _begin(sweep)
-        tracking = _Tracking(sweep)
-        on_progress = _tracked(sweep.on_progress, tracking)
-        _run(sweep, sweep.jobs, on_progress)
-        _go_on_refining(sweep, on_progress)
-        notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
-        _run_suites(sweep, on_progress)
-        result = whole_sweep(sweep.folder)
-        report = write_report(result, sweep.folder.path)
+        tracking = Tracking(sweep.folder, sweep.open_tracker)
+        try:
+            on_progress = _tracked(sweep, tracking)
+            _run(sweep, sweep.jobs, on_progress)
+            _go_on_refining(sweep, on_progress)
+            notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
+            _run_suites(sweep, on_progress)
+            result = whole_sweep(sweep.folder)
+            report = write_report(result, sweep.folder.path)
+        except BaseException:
+            tracking.interrupted()
+            raise
         tracking.finish(result, report, began)
-        return Finished(result, report, tracking.location, (*notes, *tracking.notes))
+        _say(tracking, sweep.on_progress)
+        if tracking.failed is not None:
+            notes.append(tracking.failed)
+        return Finished(result, report, tracking.location, tuple(notes))
 
 
 def _begin(sweep: Sweep) -> None:
@@ -159,83 +163,22 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
     return ()
 
 
-def _tracked(on_progress: OnProgress, tracking: _Tracking) -> OnProgress:
+def _tracked(sweep: Sweep, tracking: Tracking) -> OnProgress:
     def forward(event: Progress) -> None:
         if event.kind == "trial_ended" and event.trial is not None:
-            tracking.log(event.trial, event.outcome)
+            tracking.log(event.trial)
         if event.kind == "suite_ended" and event.suite is not None:
-            tracking.log_suite(event.suite)
-        on_progress(event)
+            tracking.log_suite(next(job for job in sweep.suites if job.id == event.suite))
+        sweep.on_progress(event)
+        _say(tracking, sweep.on_progress)
 
     return forward
 
 
-class _Tracking:
-    """Logs trials as they end; when tracking fails, the sweep goes on and says so once."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        self._sweep = sweep
-        self._slo = slo_bounds(_experiment(sweep).get("slo") or {})
-        self._tracker: Tracker | None = None
-        self._logged: set[str] = set()
-        self.notes: list[str] = []
-        self.location: str | None = None
-        self._attempt(self._open)
-
-    def _open(self) -> None:
-        tracker = self._sweep.open_tracker()
-        tracker.open_sweep(tracked_sweep(self._sweep.folder.manifest()))
-        self._tracker, self.location = tracker, tracker.location()
-
-    def log(self, trial: Trial, outcome: Outcome | None) -> None:
-        self._attempt(lambda: self._log(trial))
-
-    def _log(self, trial: Trial) -> None:
-        if self._tracker is None:
-            return
-        folder = self._sweep.folder.trial(trial.id)
-        result = read_trial(trial, folder, self._slo)
-        manifest = self._sweep.folder.manifest()
-        self._tracker.log_run(tracked_run(result, result.headline, folder, manifest))
-        self._logged.add(trial.id)
-
-    def log_suite(self, suite_id: str) -> None:
-        def log() -> None:
-            job = next(job for job in self._sweep.suites if job.id == suite_id)
-            _log_suite(self._sweep.folder, job, self._tracker)
-
-        self._attempt(log)
-
-    def finish(self, result: SweepResult, report: Path, began: float) -> None:
-        """Log the corrected verdicts and the report on the parent run."""
-
-        def close() -> None:
-            if self._tracker is None:
-                return
-            for trial in result.every:
-                changed = result.decision(trial).verdict != trial.headline.verdict
-                if changed and trial.trial.id in self._logged:
-                    folder = self._sweep.folder.trial(trial.trial.id)
-                    decision = result.decision(trial)
-                    self._tracker.log_run(tracked_run(trial, decision, folder, result.manifest))
-            totals = tracked_totals(result)
-            self._tracker.close_sweep(
-                metrics={**totals.metrics, "sweep_wall_s": time.time() - began},
-                tags=totals.tags,
-                artifacts={report.name: report, "sweep.json": report.parent / "sweep.json"},
-                status="FINISHED",
-            )
-
-        self._attempt(close)
-
-    def _attempt(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except TrackingUnavailable as error:
-            self._tracker, self.location = None, None
-            name = self._sweep.folder.path.name
-            self.notes.append(str(error).replace("track SWEEP", f"track {name}"))
-            self._sweep.on_progress(Progress("tracking_unavailable", text=self.notes[-1]))
+def _say(tracking: Tracking, on_progress: OnProgress) -> None:
+    news = tracking.news()
+    if news is not None:
+        on_progress(Progress("tracking_unavailable", text=news))
 
 
 def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
@@ -247,29 +190,7 @@ def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
             own = folder.trial(trial.trial.id)
             tracker.log_run(tracked_run(trial, result.decision(trial), own, result.manifest))
     for suite in result.suite_runs:
-        _log_suite(folder, suite.job, tracker)
+        log_suite(tracker, folder, suite.job)
     report = write_report(result, folder.path)
-    totals = tracked_totals(result)
-    tracker.close_sweep(
-        metrics=totals.metrics,
-        tags=totals.tags,
-        artifacts={report.name: report, "sweep.json": folder.path / "sweep.json"},
-        status="FINISHED",
-    )
+    close_sweep(tracker, result, report)
     return result
-
-
-def _log_suite(folder: SweepFolder, job: SuiteJob, tracker: Tracker | None) -> None:
-    own = folder.suite(job.id)
-    suite = judged(job, own)
-    if tracker is None or suite.outcome is None:
-        return
-    if suite.result is not None:
-        own.save_result(suite.result)
-    tracker.log_run(tracked_suite(suite, own, folder.manifest()))
-
-
-def _experiment(sweep: Sweep) -> Mapping[str, dict[str, float]]:
-    experiment = sweep.manifest["experiment"]
-    assert isinstance(experiment, Mapping)
-    return experiment

@@ -184,7 +184,7 @@ def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
     """Knows the rungs below: those of this run, and those that ended before."""
     known = {trial.id: trial for trial in folder.trials()}
     known |= {job.trial.id: job.trial for job in jobs}
-    return LadderGate(folder, tuple(known.values()))
+    return LadderGate.over(folder, known.values())
 
 
 def _real_runner(pool: PairProvider, *, slo: SloBounds, gate: LadderGate) -> TrialRunner:

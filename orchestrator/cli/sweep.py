@@ -107,10 +107,10 @@ def _engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> En
 
 
 def _tracker(prepared: Prepared, args: argparse.Namespace) -> Tracker:
-    from orchestrator.adapters.mlflow import MlflowTracker
+    from orchestrator.adapters.mlflow import MlflowProcess
 
     tracking = prepared.experiment.tracking
-    return MlflowTracker(
+    return MlflowProcess(
         tracking_uri(args, tracking.uri),
         experiment=tracking.experiment or prepared.experiment.name,
         results=args.results,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.analyse.break_even_load import BreakEven
@@ -18,7 +18,8 @@ from orchestrator.analyse.ladder import (
     plateau,
 )
 from orchestrator.analyse.rung import Rung
-from orchestrator.decide.trial_result import TrialResult, read_trial
+from orchestrator.decide.derived import trial_result
+from orchestrator.decide.trial_result import TrialResult
 from orchestrator.plan.ladder import ladder_key, load_level
 from orchestrator.plan.prompts import derived_seed
 from orchestrator.plan.refine import next_rungs
@@ -129,16 +130,22 @@ class LadderGate:
     """Whether a trial's load is already known to be too much. Picklable; reads the store."""
 
     folder: SweepFolder
-    trials: tuple[Trial, ...]
+    rungs: Mapping[str, tuple[Trial, ...]]
+    """By ladder; those of one rung alone are left out."""
+
+    @classmethod
+    def over(cls, folder: SweepFolder, trials: Iterable[Trial]) -> LadderGate:
+        """Sorted into their ladders once: thousands of trials ask."""
+        found: dict[str, list[Trial]] = defaultdict(list)
+        for trial in trials:
+            found[ladder_key(trial)].append(trial)
+        return cls(folder, {key: tuple(many) for key, many in found.items() if len(many) > 1})
 
     def __call__(self, trial: Trial) -> str | None:
         """Why `trial` need not be run; None = run it."""
-        key, level = ladder_key(trial), load_level(trial.cell.load)
-        lower = [
-            other
-            for other in self.trials
-            if load_level(other.cell.load) < level and ladder_key(other) == key
-        ]
+        level = load_level(trial.cell.load)
+        ladder = self.rungs.get(ladder_key(trial), ())
+        lower = [other for other in ladder if load_level(other.cell.load) < level]
         return skip_reason(trial, [seen for other in lower if (seen := self._seen(other))])
 
     def _seen(self, trial: Trial) -> RungOutcome | None:
@@ -148,7 +155,7 @@ class LadderGate:
             return None
         if outcome.status == "failed" or trial.cell.load.mode == "closed":
             return RungOutcome(trial, outcome)
-        arms = read_trial(trial, folder).rung.arms
+        arms = trial_result(trial, folder).rung.arms
         saturated = {
             arm: at.saturation.why
             for arm, at in arms.items()

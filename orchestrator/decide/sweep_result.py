@@ -9,9 +9,10 @@ from typing import Any
 from orchestrator.analyse.control import AAControl, aa_control
 from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import ratio_series
+from orchestrator.decide.derived import trial_result
 from orchestrator.decide.multiplicity import best_candidate, corrected
 from orchestrator.decide.suite_results import JudgedSuite, read_suites
-from orchestrator.decide.trial_result import TrialResult, read_trial, slo_bounds
+from orchestrator.decide.trial_result import TrialResult, slo_bounds
 from orchestrator.decide.verdict import Decision
 from orchestrator.run.suites.record import SuiteResult
 from orchestrator.store import SweepFolder
@@ -80,7 +81,7 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     """Everything about a sweep, from its folder alone. Raises: StoreError."""
     manifest = folder.manifest()
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
-    found = [read_trial(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
+    found = [trial_result(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
     return sweep_result(manifest, found)
 
 

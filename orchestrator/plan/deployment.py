@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from orchestrator.plan.identity import content_hash
@@ -49,7 +50,7 @@ class Deployment:
     replica_of: str | None = None
     """Set on a relaunched copy (the A/A control) so that it is a process of its own."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         return content_hash(self.as_dict())
 
@@ -76,7 +77,7 @@ class DeploymentPair:
     baseline: Deployment
     speculative: Deployment
 
-    @property
+    @cached_property
     def key(self) -> str:
         return content_hash([self.baseline.key, self.speculative.key])
 

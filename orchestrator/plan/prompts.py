@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from orchestrator.plan.arms import ATTACHED
 from orchestrator.plan.block import BlockPlan, PlannedRequest, Prompt, Timeouts
@@ -211,4 +212,11 @@ def block_plans(
     """
     if not prompts:
         raise ValueError(f"{trial.cell.workload.name}: a trial needs at least one prompt")
-    return TrialBlocks(trial, shuffled(prompts, order_seed), start, offsets, timeouts)
+    ordered = _shuffled_once(tuple(prompts), order_seed)
+    return TrialBlocks(trial, ordered, start, offsets, timeouts)
+
+
+@lru_cache(maxsize=16)
+def _shuffled_once(prompts: tuple[Prompt, ...], seed: int) -> tuple[Prompt, ...]:
+    """Trials that share a prompt set share one tuple: thousands of them then travel as one."""
+    return shuffled(prompts, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from orchestrator.plan.deployment import DeploymentPair, deployment_from
@@ -122,7 +123,7 @@ class Trial:
     protocol: Protocol
     seed: int
 
-    @property
+    @cached_property
     def id(self) -> str:
         return content_hash(self.identity())
 

@@ -13,9 +13,10 @@ from typing import Any
 from orchestrator.errors import StoreError
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, rename it to `path`.
 
+    `durable=False` leaves the flush to the system: for what can be made again from the records.
     Raises: StoreError when the disk is full, read-only or the folder may not be written to.
     """
     try:
@@ -25,8 +26,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary = Path(name)
         try:
             write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
+            if durable:
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
             temporary.chmod(0o644)
             temporary.replace(path)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import Any
 
 from orchestrator.plan.trial import Trial
 from orchestrator.records import BlockRecord, EngineFacts, FailureClass, Outcome
-from orchestrator.store.atomic import read_json, write_json
+from orchestrator.store.atomic import read_json, write_atomically, write_json
 from orchestrator.store.block_file import block_stem, read_block, write_block
+
+_DERIVED = "derived.json"
+"""A first line that names what it was derived from, then JSON."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,38 @@ class TrialFolder:
         if facts["failure"] is not None:
             facts["failure"] = FailureClass(facts["failure"])
         return Outcome(**facts)
+
+    def state(self) -> str | None:
+        """Names the records as they are now: changes when one does. None while it has not ended."""
+        if not (self.path / "outcome.json").exists():
+            return None
+        found = []
+        for folder in (self.path, self.blocks_path):
+            if folder.is_dir():
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.name.endswith((".json", ".parquet")) and entry.name != _DERIVED:
+                            seen = entry.stat()
+                            found.append(f"{entry.name} {seen.st_size} {seen.st_mtime_ns}")
+        return "\n".join(sorted(found))
+
+    def derived(self, key: str) -> str | None:
+        """What `save_derived` kept under this very key, or None."""
+        try:
+            kept = (self.path / _DERIVED).read_text(encoding="utf-8")
+        except OSError:
+            return None
+        found, _, text = kept.partition("\n")
+        return text if found == key else None
+
+    def save_derived(self, key: str, text: str) -> None:
+        """Keep what was derived from the records named by `key`. Raises: StoreError."""
+        kept = f"{key}\n{text}"
+        write_atomically(
+            self.path / _DERIVED,
+            lambda temporary: temporary.write_text(kept, encoding="utf-8"),
+            durable=False,
+        )
 
     def files(self) -> list[Path]:
         """Everything in the folder, for artifacts."""

@@ -6,10 +6,11 @@ import json
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from mlflow import MlflowClient
 
-from orchestrator.adapters.mlflow import MlflowTracker, local_tracking_uri
+from orchestrator.adapters.mlflow import MlflowProcess, MlflowTracker, local_tracking_uri
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
 
@@ -106,3 +107,39 @@ def test_a_folder_that_cannot_hold_the_store_is_said_so(tmp_path: Path) -> None:
     blocked.write_text("in the way")
     with pytest.raises(TrackingUnavailable, match="cannot be written"):
         MlflowTracker(f"sqlite:///{blocked}/mlflow.db", experiment="x", results=tmp_path)
+
+
+def test_a_process_of_its_own_logs_the_same_and_ends_when_it_is_closed(
+    uri: str, tmp_path: Path
+) -> None:
+    tracker = MlflowProcess(uri, experiment="process", results=tmp_path)
+    tracker.open_sweep(SWEEP)
+    tracker.log_run(tracked(tmp_path))
+    tracker.close_sweep(metrics={"cells": 1}, tags={}, artifacts={}, status="FINISHED")
+    (child,) = children(uri, "process")
+    assert child.data.metrics["speedup_throughput"] == 1.25  # type: ignore[attr-defined]
+    assert tracker._process is not None
+    process = psutil.Process(tracker._process.pid)
+    tracker.close()
+    assert not process.is_running()
+    with pytest.raises(TrackingUnavailable, match="track SWEEP"):
+        tracker.log_run(tracked(tmp_path))
+
+
+def test_a_process_says_what_its_library_says(tmp_path: Path) -> None:
+    tracker = MlflowProcess("http://127.0.0.1:9", experiment="x", results=tmp_path)
+    try:
+        with pytest.raises(TrackingUnavailable, match=r"127\.0\.0\.1:9.*track SWEEP"):
+            tracker.open_sweep(SWEEP)
+    finally:
+        tracker.close()
+
+
+def test_a_process_that_dies_is_said_so(uri: str, tmp_path: Path) -> None:
+    tracker = MlflowProcess(uri, experiment="dies", results=tmp_path)
+    tracker.open_sweep(SWEEP)
+    assert tracker._process is not None
+    tracker._process.kill()
+    with pytest.raises(TrackingUnavailable, match="ended"):
+        tracker.log_run(tracked(tmp_path))
+    tracker.close()

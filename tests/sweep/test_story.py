@@ -114,12 +114,8 @@ def test_tracking_that_is_down_loses_nothing_and_is_said_once(tmp_path: Path) ->
 
 def test_tracking_that_dies_in_the_middle_is_rebuilt_to_the_same_state(tmp_path: Path) -> None:
     file = write_experiment(tmp_path)
-    whole, dying = RememberingTracker(), RememberingTracker()
-
-    def die_after_two(event: object) -> None:
-        dying.down = dying.logged >= 2
-
-    run_story(file, tmp_path / "r", tracker=dying, on_progress=die_after_two)
+    whole, dying = RememberingTracker(), RememberingTracker(dies_after=2)
+    run_story(file, tmp_path / "r", tracker=dying)
     assert len(dying.runs) == 2
     run_story(file, tmp_path / "other", tracker=whole)
     rebuilt = RememberingTracker()

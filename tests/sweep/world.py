@@ -46,9 +46,11 @@ def write_experiment(
 
 @dataclass
 class RememberingTracker:
-    """ports.Tracker in memory. `down` makes it fail like a server that is gone."""
+    """ports.Tracker in memory. `down` makes it fail like a server that is gone; `dies_after`, as
+    soon as it holds so many runs."""
 
     down: bool = False
+    dies_after: int | None = None
     sweeps: list[TrackedSweep] = field(default_factory=list)
     runs: dict[str, TrackedRun] = field(default_factory=dict)
     logged: int = 0
@@ -66,6 +68,7 @@ class RememberingTracker:
         self._answer()
         self.runs[run.trial_id] = run
         self.logged += 1
+        self.down = self.down or self.logged == self.dies_after
 
     def close_sweep(self, *, metrics: Mapping[str, float], **_: Any) -> None:
         self._answer()
@@ -73,6 +76,8 @@ class RememberingTracker:
 
     def location(self) -> str:
         return "memory"
+
+    def close(self) -> None: ...
 
 
 @dataclass

@@ -18,7 +18,7 @@ from orchestrator.adapters.http.pool import Tls
 from orchestrator.adapters.http.request import UsageWanted
 from orchestrator.adapters.http.session import ClientOptions, LoopRunner, Session
 from orchestrator.adapters.http.split import join_observations, split_block
-from orchestrator.adapters.http.worker import read_message, write_message
+from orchestrator.adapters.messages import read_message, write_message
 from orchestrator.errors import ClientFailed
 from orchestrator.plan.block import BlockPlan
 from orchestrator.ports import BlockObservation, Endpoint

@@ -10,38 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pickle
 import signal
-import struct
 import threading
 import traceback
 from typing import Any, BinaryIO
 
 from orchestrator.adapters.http.session import LoopRunner, Session
+from orchestrator.adapters.messages import read_message, write_message
 
-_LENGTH = struct.Struct("!Q")
 _ORPHAN_CHECK_S = 1.0
 _NICENESS = -5
-
-
-def write_message(stream: BinaryIO, message: Any) -> None:
-    payload = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(payload)))
-    stream.write(payload)
-    stream.flush()
-
-
-def read_message(stream: BinaryIO) -> Any:
-    """Raises: EOFError when the other side is gone."""
-    (length,) = _LENGTH.unpack(_read_exactly(stream, _LENGTH.size))
-    return pickle.loads(_read_exactly(stream, length))  # noqa: S301  (our own process's pipe)
-
-
-def _read_exactly(stream: BinaryIO, size: int) -> bytes:
-    payload = stream.read(size)
-    if len(payload) < size:
-        raise EOFError("the pipe to the other process is closed")
-    return payload
 
 
 def main() -> None:

@@ -61,11 +61,15 @@ class MlflowTracker:
             self._client = MlflowClient(tracking_uri=uri)
             self._experiment_id = self._open_experiment()
         self._parent_id: str | None = None
+        self._logged: dict[str, str] = {}
+        """Runs by trial id, of this process."""
+        self._all_known = False
 
     def open_sweep(self, sweep: TrackedSweep) -> None:
         with _unavailable_if_it_fails(self._uri):
             found = self._find(_SWEEP_TAG, sweep.sweep_id)
             tags = {**sweep.tags, "mlflow.note.content": sweep.description, "kind": "sweep"}
+            self._all_known = found is None  # a sweep of its own: nobody else logs into it
             if found is None:
                 run = self._client.create_run(
                     self._experiment_id,
@@ -85,7 +89,9 @@ class MlflowTracker:
 
     def log_run(self, run: TrackedRun) -> None:
         with _unavailable_if_it_fails(self._uri):
-            before = self._find(_TRIAL_TAG, run.trial_id)
+            before = self._logged.get(run.trial_id)
+            if before is None and not self._all_known:
+                before = self._find(_TRIAL_TAG, run.trial_id)
             created = self._client.create_run(
                 self._experiment_id,
                 start_time=round(run.started_unix_s * 1000),
@@ -110,13 +116,16 @@ class MlflowTracker:
                 for name, value in run.metrics.items()
                 if math.isfinite(value)
             ]
-            self._client.log_batch(run_id, metrics=steps, params=_params(run.params))
-            self._client.log_batch(run_id, metrics=summary, synchronous=True)
+            # Artifacts first: for each, MLflow reads the whole run, and it is small as yet.
             for name, path in run.artifacts.items():
                 self._log_path(run_id, path, name)
             if run.dataset is not None:
                 self._client.log_inputs(run_id, datasets=[_dataset(run.dataset)])
+            self._client.log_batch(
+                run_id, metrics=[*steps, *summary], params=_params(run.params), synchronous=True
+            )
             self._client.set_terminated(run_id, status=run.status, end_time=ended_ms)
+            self._logged[run.trial_id] = run_id
             if before is not None:
                 self._client.delete_run(before)
 
@@ -140,6 +149,9 @@ class MlflowTracker:
 
     def location(self) -> str:
         return self._uri
+
+    def close(self) -> None:
+        """Nothing is held: MLflow's client opens what it needs for every call."""
 
     def _open_experiment(self) -> str:
         found = self._client.get_experiment_by_name(self._experiment_name)
