@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from orchestrator.analyse.suites.boundary import judge_boundary
 from orchestrator.analyse.suites.isolation import judge_isolation
+from orchestrator.analyse.suites.observability import judge_observability
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 
 Judge = Callable[[SuiteRecord], SuiteResult]
@@ -13,4 +14,5 @@ Judge = Callable[[SuiteRecord], SuiteResult]
 JUDGES: dict[str, Judge] = {
     "boundary": judge_boundary,
     "isolation": judge_isolation,
+    "observability": judge_observability,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.run.suites.boundary import BoundarySuite
 from orchestrator.run.suites.isolation import IsolationSuite
+from orchestrator.run.suites.observability import ObservabilitySuite
 from orchestrator.run.suites.suite import Suite
 
 
@@ -28,4 +29,5 @@ class Entry:
 SUITES: dict[str, Entry] = {
     "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4),
     "isolation": Entry(IsolationSuite, requests=120, output_tokens=24),
+    "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24),
 }

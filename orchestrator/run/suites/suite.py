@@ -36,6 +36,9 @@ class Subjects(Protocol):
 
     def rss_bytes(self, subject: Subject) -> float | None: ...
 
+    def log(self, subject: Subject) -> str | None:
+        """The end of the engine's log; None where it cannot be read from here."""
+
 
 @dataclass
 class Bench:

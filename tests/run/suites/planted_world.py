@@ -59,6 +59,7 @@ class PlantedWorld:
         self._deployer, self._asker = SimulatedDeployer(self.world), SimulatedAsker(self.world)
         self._probe = SimulatedProbe(self.world)
         self.arms: dict[Subject, Arm] = {}
+        self.logs: dict[Subject, str] = {}
         self._endpoints: dict[Subject, Endpoint] = {}
         for subject in ("baseline", "speculative"):
             self.arms[subject] = Arm(subject)  # type: ignore[index,arg-type]
@@ -95,6 +96,9 @@ class PlantedWorld:
 
     def rss_bytes(self, subject: Subject) -> float | None:
         return self.arms[subject].rss
+
+    def log(self, subject: Subject) -> str | None:
+        return self.logs.get(subject)
 
     def read(self, endpoint: Endpoint) -> CounterSnapshot | None:
         counters, arm = self._probe.read(endpoint), self.arms[endpoint.name]  # type: ignore[index]
