@@ -121,7 +121,8 @@ class RayServeDeployer:
         took = time.monotonic() - ordered
         pids = tuple(said["pids"]) if said["host"] == socket.gethostname() else ()
         endpoint = Endpoint(name, base_url, served.model_name, pids=pids)
-        running = _Running(endpoint, _facts(key, target, said, took), processes.identify(pids))
+        facts = _facts(key, target, said, took, log_path)
+        running = _Running(endpoint, facts, processes.identify(pids))
         with self._lock:
             self._running[name] = running
         return endpoint
@@ -211,7 +212,9 @@ class RayServeDeployer:
             return path
 
 
-def _facts(key: str, target: ResolvedModel, said: dict[str, Any], took_s: float) -> EngineFacts:
+def _facts(
+    key: str, target: ResolvedModel, said: dict[str, Any], took_s: float, log_path: Path
+) -> EngineFacts:
     folder = target.local_path
     weights = [path.stat().st_size for path in folder.glob("*.safetensors")] if folder else []
     return EngineFacts(
@@ -226,6 +229,7 @@ def _facts(key: str, target: ResolvedModel, said: dict[str, Any], took_s: float)
         extra={
             "replica_pid": said["pids"][0],
             "host": said["host"],
+            "log_path": str(log_path),
             "max_model_len": said["max_model_len"],
             "max_num_seqs": said["max_num_seqs"],
             "dtype": said["dtype"],

@@ -10,8 +10,16 @@ PERFORMANCE = "performance"
 """The trials themselves; without it only the other suites are run."""
 
 SUITE_NAMES = OneOf(
-    (PERFORMANCE, "functional", "quality", "losslessness", "boundary", "isolation"),
-    later=("observability", "soak"),
+    (
+        PERFORMANCE,
+        "functional",
+        "quality",
+        "losslessness",
+        "boundary",
+        "isolation",
+        "observability",
+    ),
+    later=("soak",),
 )
 Suite = Annotated[str, SUITE_NAMES]
 

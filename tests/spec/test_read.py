@@ -115,7 +115,7 @@ def test_an_unknown_method_says_which_there_are_and_nothing_more(tmp_path: Path)
     assert fault.hint == "did you mean 'eagle'?"
 
 
-SUITES = "performance, functional, quality, losslessness, boundary, isolation"
+SUITES = "performance, functional, quality, losslessness, boundary, isolation, observability"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class Entry:
 
 
 SUITES: dict[str, Entry] = {
-    "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4),
-    "isolation": Entry(IsolationSuite, requests=120, output_tokens=24),
-    "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24),
+    "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4, limit_s=1800),
+    "isolation": Entry(IsolationSuite, requests=120, output_tokens=24, limit_s=1200),
+    "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24, limit_s=600),
 }

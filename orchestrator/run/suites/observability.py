@@ -38,7 +38,7 @@ class ObservabilitySuite:
     requests: int = 16
     in_flight: int = 4
     answer_tokens: int = 24
-    scrape_every: int = 4
+    scrape_every: int = 2
     """One scrape for so many requests."""
     name: str = field(default="observability", init=False)
 

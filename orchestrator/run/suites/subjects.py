@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from orchestrator.errors import DeploymentError
 from orchestrator.plan.arms import ATTACHED
 from orchestrator.plan.deployment import Deployment, DeploymentPair
 from orchestrator.ports import Endpoint, Lease, PairProvider, Telemetry
 from orchestrator.records import Arm, FailureClass
 from orchestrator.run.suites.record import Subject
+
+_LOG_BYTES = 200_000
 
 
 class LeasedSubjects:
@@ -69,6 +74,20 @@ class LeasedSubjects:
             if "process_rss_bytes" in sample.values:
                 return sample.values["process_rss_bytes"]
         return None
+
+    def log(self, subject: Subject) -> str | None:
+        lease = self._lease(subject)
+        on_left = _arm(subject) == "baseline"
+        facts = lease.baseline_facts if on_left else lease.speculative_facts
+        path = facts.extra.get("log_path")
+        if path is None:
+            return None
+        try:
+            with Path(path).open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
+                return log.read().decode("utf-8", errors="replace")
+        except OSError:  # another host's
+            return None
 
     def close(self) -> None:
         """Gives the engines back; one that is dead is not handed out again."""

@@ -113,24 +113,26 @@ class PlantedWorld:
 
     def ask(self, endpoint: Endpoint, asks: Sequence[Ask], *, in_flight: int = 1) -> list[Answer]:
         arm = self.arms[endpoint.name]  # type: ignore[index]
-        planted = [self._planted(arm, endpoint, ask) for ask in asks]
-        rest = [ask for ask, answer in zip(asks, planted, strict=True) if answer is None]
-        sound = iter(self._asker.ask(endpoint, rest, in_flight=in_flight))
-        return [next(sound) if answer is None else answer for answer in planted]
+        sound = self._asker.ask(endpoint, asks, in_flight=in_flight) if arm.alive else []
+        return [
+            self._planted(arm, ask, sound[i]) if arm.alive else _refused()
+            for i, ask in enumerate(asks)
+        ]
 
-    def _planted(self, arm: Arm, endpoint: Endpoint, ask: Ask) -> Answer | None:
-        if not arm.alive:
-            return Answer(None, "", error=RequestError.CONNECT, error_text="refused")
+    def _planted(self, arm: Arm, ask: Ask, sound: Answer) -> Answer:
         defect = self.defects.get(arm.name)
-        if defect is None:
-            return None
-        return defect(arm, ask, parsed(ask), lambda: self._asker.ask(endpoint, [ask])[0])
+        answer = None if defect is None else defect(arm, ask, parsed(ask), lambda: sound)
+        return sound if answer is None else answer
 
     def _start(self, subject: Subject) -> Endpoint:
         deployment = BASELINE if subject == "baseline" else SPECULATIVE
         endpoint = self._deployer.start(deployment, name=str(subject), timeout_s=1e6)
         self._endpoints[subject] = endpoint
         return endpoint
+
+
+def _refused() -> Answer:
+    return Answer(None, "", error=RequestError.CONNECT, error_text="refused")
 
 
 def parsed(ask: Ask) -> dict[str, Any]:
