@@ -126,7 +126,6 @@ SUITES = "performance, functional, quality, losslessness, boundary, isolation, o
         ("search: {scheduler: asha}\n", "search.scheduler", "none"),
         ("search: {scheduler: median}\n", "search.scheduler", "none"),
         ("suites: [performance, soak]\n", "suites[1]", SUITES),
-        ("suites: [observability]\n", "suites[0]", SUITES),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_not_ignored(
