@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ FOLDER = CLUSTER / "monitoring"
 BOARD: dict[str, Any] = json.loads((FOLDER / "grafana/speculation.json").read_text("utf-8"))
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]]
+RULES = [rule for group in document(FOLDER / "rules.yml")["groups"] for rule in group["rules"]]
 SUFFIX = re.compile(r"_(total|bucket|sum|count)$")
 
 
@@ -46,6 +50,47 @@ def test_every_metric_of_ray_is_in_the_installed_rays_own_dashboards() -> None:
     used = metrics("ray_")
     assert len(used) >= 5
     assert {name for name in used if not re.search(rf"\b{name}\b", source)} == set()
+
+
+def test_every_metric_in_a_rule_is_in_the_installed_vllm_or_recorded_by_another() -> None:
+    folder = package_folder("vllm") / "v1"
+    files = [*(folder / "metrics").glob("*.py"), *(folder / "spec_decode").glob("*.py")]
+    source = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    text = "\n".join(rule["expr"] for rule in RULES)
+    used = set(re.findall(r"\bvllm:[a-z0-9_]+", text))
+    assert len(used) >= 6
+    assert {name for name in used if f'"{SUFFIX.sub("", name)}"' not in source} == set()
+    recorded = {rule["record"] for rule in RULES if "record" in rule}
+    assert set(re.findall(r"\bspeculation:[a-z0-9_]+", text)) <= recorded
+
+
+def test_every_alert_says_what_to_do_and_is_tried_by_a_test() -> None:
+    alerts = [rule for rule in RULES if "alert" in rule]
+    tried = (FOLDER / "rules_test.yml").read_text(encoding="utf-8")
+    assert len(alerts) >= 8
+    for rule in alerts:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["annotations"]["summary"] and rule["annotations"]["description"]
+        assert re.search(rf"alertname: {rule['alert']}\n +exp_alerts:", tried), rule["alert"]
+
+
+def promtool(*arguments: str) -> None:
+    tool = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if tool is None:
+        pytest.skip(
+            "PROMTOOL IS MISSING: the rules were not tried; install Debian's package prometheus, "
+            "or name the program in PROMTOOL"
+        )
+    done = subprocess.run([tool, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_prometheus_reads_the_configuration_and_its_rules() -> None:
+    promtool("check", "config", "--lint=none", str(FOLDER / "prometheus.yml"))
+
+
+def test_every_alert_fires_when_it_should_and_not_before() -> None:
+    promtool("test", "rules", str(FOLDER / "rules_test.yml"))
 
 
 def test_there_are_no_metrics_of_anything_else() -> None:

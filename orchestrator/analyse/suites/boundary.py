@@ -39,6 +39,8 @@ KV_FRACTION = 0.002
 MEMORY_BYTES = 256 * 2**20
 """What the engine's processes may grow by in one case beyond what the baseline's do."""
 
+FINDINGS = (CaseStatus.FAIL, CaseStatus.REFUSED, CaseStatus.DIFFERS, CaseStatus.CRASHED)
+
 MUST = {
     "answer": "is answered, as by the baseline",
     "refuse": "is refused with a reason, as by the baseline",
@@ -71,9 +73,7 @@ def judge_boundary(record: SuiteRecord) -> SuiteResult:
         _judge(name, facts, {arm: seen.get(name) for arm, seen in arms.items()})
         for name, facts in told.items()
     )
-    found = sum(
-        r.status in (CaseStatus.FAIL, CaseStatus.DIFFERS, CaseStatus.CRASHED) for r in results
-    )
+    found = sum(r.status in FINDINGS for r in results)
     judged = sum(r.status is not CaseStatus.NOT_RUN for r in results)
     if found:
         verdict = f"{found} finding{'s' if found > 1 else ''} in {judged} cases"
@@ -135,7 +135,10 @@ def _compare(b: _Seen, s: _Seen, must: str, timed: bool) -> tuple[CaseStatus, st
         return CaseStatus.NOT_RUN, "not asked"
     worse = [_worse(mine, its, must) for mine, its in repeats]
     if None not in worse:
-        return CaseStatus.FAIL, str(worse[0])
+        refused = must != "refuse" and all(
+            kind <= Kind.REFUSED for _, its in repeats for kind, _ in its
+        )
+        return CaseStatus.REFUSED if refused else CaseStatus.FAIL, str(worse[0])
     if (slow := _slower(b, s)) is not None and timed:
         return CaseStatus.FAIL, slow
     if (left := _more_left(b, s)) is not None:

@@ -144,7 +144,7 @@ def instead(status: int, message: str) -> Callable[[Answer], Answer]:
         ("min_p_1", has(min_p=1), hangs, CaseStatus.FAIL),
         ("ngram_loops", prompt_has("tick tock"), slow, CaseStatus.FAIL),
         ("logit_bias_extreme", has(logit_bias={"5": 100, "6": -100}),
-         instead(400, "not with speculation"), CaseStatus.FAIL),
+         instead(400, "not with speculation"), CaseStatus.REFUSED),
         ("max_tokens_negative", has(max_tokens=-1),
          accepted, CaseStatus.FAIL),
         ("unknown_model", has(model="tiny-x"),
