@@ -44,6 +44,8 @@ class Endpoint:
     pids: tuple[int, ...] = ()
     """Processes of the engine on this host, for per-process telemetry."""
     simulated: bool = False
+    stages_path: str | None = None
+    """Where the engine says what its steps spend their time on; None: it does not."""
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,31 @@ class ClientHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class StageSums:
+    """Sums over the engine steps of one kind since the engine started, from inside the engine.
+
+    Times in seconds, of one worker (rank 0). A step lasts until the next one begins.
+    """
+
+    requests: int
+    """Decoded together."""
+    context: int
+    """Their mean length so far, in tokens, rounded up to a power of two."""
+    prefill: bool
+    """The step read prompt as well."""
+    speculation_length: int
+    """Tokens proposed for a request, at most; 0: none in this step."""
+    steps: float
+    draft_s: float
+    verify_s: float
+    sample_s: float
+    step_s: float
+    step_s_squared: float
+    tokens: float
+    """Scheduled: proposed ones included, accepted or not."""
+
+
+@dataclass(frozen=True, slots=True)
 class CounterSnapshot:
     """The server's own counters at one moment, summed over replicas.
 
@@ -142,6 +167,8 @@ class CounterSnapshot:
     """What a server without acceptance counters (SGLang) says of its last interval; it cannot be
     differenced over a block."""
     acceptance_rate_gauge: float | None = None
+    stages: tuple[StageSums, ...] | None = None
+    """Where the engine's steps spent their time; None where the engine does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,8 @@ class RayServeDeployer:
             raise explained(error, log_path) from error
         took = time.monotonic() - ordered
         pids = tuple(said["pids"]) if said["host"] == socket.gethostname() else ()
-        endpoint = Endpoint(name, base_url, served.model_name, pids=pids)
+        stages_path = None if said["stages_unavailable"] else app.STAGES_ROUTE
+        endpoint = Endpoint(name, base_url, served.model_name, pids=pids, stages_path=stages_path)
         facts = _facts(key, target, said, took, log_path)
         running = _Running(endpoint, facts, processes.identify(pids))
         with self._lock:

@@ -116,7 +116,8 @@ def prepare(
 
     Raises: SpecError, WorkloadError with every fault found.
     """
-    experiment = read_experiment(file)
+    cluster = cluster or this_machine()
+    experiment = _with_native_dtype(read_experiment(file), cluster)
     if suites is not None:
         experiment = experiment.model_copy(update={"suites": suites})
     _check_suites(experiment, file)
@@ -129,7 +130,7 @@ def prepare(
         experiment,
         prompt_sets={name: PromptSetFacts.of(s.hash, s.prompts) for name, s in prompts.items()},
         models={name: _facts(model, compared=len(models) > 1) for name, model in models.items()},
-        cluster=cluster or this_machine(),
+        cluster=cluster,
         trace_hash=trace_hash,
     )
     if experiment.simulated:
@@ -143,6 +144,20 @@ def _check_suites(experiment: Experiment, file: Path) -> None:
     if missing:
         rule, hint = "is not available yet in this version", f"available: {', '.join(SUITES)}"
         raise SpecError([Fault(str(file), None, "suites", rule, n, hint) for n in missing])
+
+
+NATIVE = "native"
+"""`engine.dtype` that is fast where the engines run: the model's own, unless a CPU emulates it."""
+
+
+def _with_native_dtype(experiment: Experiment, cluster: ClusterFacts) -> Experiment:
+    """Trials say what they ran with, so the word is replaced before anything is planned."""
+    if experiment.engine.get("dtype") != NATIVE:
+        return experiment
+    from orchestrator.adapters.local.host_facts import native_bfloat16
+
+    dtype = "auto" if cluster.gpus else "bfloat16" if native_bfloat16() else "float32"
+    return experiment.model_copy(update={"engine": {**experiment.engine, "dtype": dtype}})
 
 
 def _check_simulated(plan: Plan, file: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from orchestrator.analyse.break_even import BreakEvenStep, break_even_step
 from orchestrator.analyse.pairs import SPEEDUPS, Pair, pair_of
 from orchestrator.analyse.rung import Rung
 from orchestrator.analyse.rung_figures import rung_of
@@ -32,6 +33,8 @@ class TrialResult:
     """By speedup name; every metric has one, the headline ends the trial."""
     rung: Rung
     """The same as a rung of its ladder of loads."""
+    step: BreakEvenStep
+    """Where the engines' steps spend their time, and the acceptance length that would be enough."""
     engines: Mapping[str, EngineFacts]
     started_unix_s: float | None
     ended_unix_s: float | None
@@ -87,11 +90,23 @@ def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) 
             engine_cap=trial.pair.baseline.engine.get("max_num_seqs"),
             skipped=(outcome.cause or "stopped") if stopped and outcome is not None else None,
         ),
+        step=_step(trial, pairs, blocks),
         engines=folder.engines(),
         started_unix_s=min((block.started_unix_s for block in times), default=None),
         ended_unix_s=max(
             (block.started_unix_s + block.duration_s for block in times), default=None
         ),
+    )
+
+
+def _step(
+    trial: Trial, pairs: Sequence[Pair], blocks: Sequence[tuple[BlockRecord, BlockRecord]]
+) -> BreakEvenStep:
+    valid = [both for pair, both in zip(pairs, blocks, strict=True) if pair.valid]
+    return break_even_step(
+        [baseline for baseline, _ in valid],
+        [speculative for _, speculative in valid],
+        speculates=trial.pair.speculative.speculation is not None,
     )
 
 

@@ -140,7 +140,7 @@ GAUGES = frozenset(
 COUNTERS = tuple(
     f.name
     for f in fields(CounterSnapshot)
-    if f.name not in GAUGES | {"at_unix_s", "replica_ids", "accepted_per_position"}
+    if f.name not in GAUGES | {"at_unix_s", "replica_ids", "accepted_per_position", "stages"}
 )
 
 

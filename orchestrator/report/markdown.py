@@ -16,6 +16,7 @@ from orchestrator.report.row import (
     trial_label,
     verdict_name,
 )
+from orchestrator.report.stage_text import stage_section
 from orchestrator.report.suite_text import suite_sections
 from orchestrator.report.words import control_sentence, preconditions
 
@@ -73,6 +74,7 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
     yield from suite_sections(result)
     yield from _all_speedups(result, words)
     yield from _figures(result, words)
+    yield from stage_section(result, words)
     yield from _failures(result, words)
     yield from _invalid(result, words)
     yield from _notes(result, words)

@@ -189,6 +189,7 @@ def _summary(result: TrialResult, decision: Decision) -> dict[str, float]:
     values["valid_pairs"] = float(decision.pairs)
     for arm, figures in result.figures.items():
         values |= {f"{arm}/{name}": value for name, value in figures.items()}
+    values |= step_metrics(result)
     if result.outcome is not None:
         values["trial_wall_s"] = result.outcome.wall_s
         values["trial_measured_s"] = result.outcome.measured_s
@@ -196,6 +197,21 @@ def _summary(result: TrialResult, decision: Decision) -> dict[str, float]:
         values[f"{name}/start_s"] = facts.start_s
         values[f"{name}/kv_capacity_tokens"] = facts.kv_capacity_tokens
     return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def step_metrics(result: TrialResult) -> dict[str, float | None]:
+    """Stage times of decode steps under METRICS' names, per arm, and what follows from them."""
+    step = result.step
+    values: dict[str, float | None] = {
+        "break_even_acceptance_length": step.break_even_acceptance_length,
+        "tokens_per_step": step.tokens_per_step,
+        "predicted_speedup_tpot": step.predicted_speedup,
+    }
+    for arm, times in (("baseline", step.baseline), ("speculative", step.speculative)):
+        if times is not None:
+            for name in ("draft_s", "verify_s", "sample_s", "overhead_s", "step_s"):
+                values[f"{arm}/{name}"] = getattr(times, name)
+    return values
 
 
 def _step(result: TrialResult, index: int) -> dict[str, float]:

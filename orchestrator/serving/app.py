@@ -29,6 +29,7 @@ from orchestrator.serving.lean_imports import left_out
 from orchestrator.serving.served_engine import ServedEngine, read_served_engine
 
 FACTS_ROUTE = "/orchestrator/facts"
+STAGES_ROUTE = "/orchestrator/stages"
 DEPLOYMENT_NAME = "engine"
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class VllmApp:
         self._engine: Any = None
         self._own_template: template.Template | None = None
         self._seconds: dict[str, float] = {}
+        self._no_stages: str | None = "the engine has not started"
         if self._log is not None:
             redirect_output(self._log)
         try:
@@ -79,7 +81,9 @@ class VllmApp:
             log_path=self._log,
         )
         self._seconds["engine_s"] = time.monotonic() - begun
-        self._app.add_api_route(FACTS_ROUTE, self._facts, methods=["GET"], include_in_schema=False)
+        self._no_stages = await vllm_engine.time_stages(self._engine, served)
+        for route, answer in ((FACTS_ROUTE, self._facts), (STAGES_ROUTE, self._stages)):
+            self._app.add_api_route(route, answer, methods=["GET"], include_in_schema=False)
 
     def _template_for(self, served: ServedEngine, cpus: frozenset[int]) -> str | None:
         """Address of a template for this engine's process; None = vLLM's own means."""
@@ -108,7 +112,15 @@ class VllmApp:
             "pids": self._pids(),
             "host": socket.gethostname(),
             "seconds": self._seconds,
+            "stages_unavailable": self._no_stages,
         }
+
+    async def _stages(self) -> dict[str, Any]:
+        from orchestrator.serving import vllm_engine
+
+        if self._no_stages is not None:
+            return {"unavailable": self._no_stages}
+        return await vllm_engine.stages(self._engine)
 
     def _pids(self) -> tuple[int, ...]:
         from orchestrator.serving import vllm_engine

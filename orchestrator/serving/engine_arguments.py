@@ -31,6 +31,14 @@ FRONTEND = (
 """Arguments of vLLM's HTTP front end that may stand among the engine arguments."""
 
 
+OWN = ("stage_times",)
+"""Arguments of this product that may stand among the engine arguments.
+
+`stage_times` (default true): time the stages of every engine step (`serving.stage_timer`).
+"""
+STAGE_TIMER = "orchestrator.serving.stage_timer.StageTimerExtension"
+
+
 class BadEngineArgument(ValueError):
     """An engine argument is unknown or not allowed; the message is the cause in one line."""
 
@@ -48,8 +56,8 @@ def check_engine_arguments(
             raise BadEngineArgument(
                 f"engine.{name}: give it as {OURS[name]!r}, not among the engine arguments"
             )
-        if name not in names and name not in FRONTEND:
-            hint = nearest(name, names | set(FRONTEND))
+        if name not in names and name not in FRONTEND and name not in OWN:
+            hint = nearest(name, names | set(FRONTEND) | set(OWN))
             advice = f"did you mean {hint!r}?" if hint else "see `vllm serve --help`"
             raise BadEngineArgument(f"engine.{name}: not an engine argument of vLLM; {advice}")
         if name == "trust_remote_code" and value and environ.get(REMOTE_CODE_VARIABLE) != "1":

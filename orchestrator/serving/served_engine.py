@@ -45,6 +45,12 @@ class ServedEngine(BaseModel):
     def model_name(self) -> str:
         return self.served_model_name or short_name(self.target)
 
+    @property
+    def times_stages(self) -> bool:
+        """Whether engine steps are timed; a worker extension of the user's own is kept."""
+        asked = bool(self.engine.get("stage_times", True))
+        return asked and not self.engine.get("worker_extension_cls")
+
     def speculative_config(self) -> dict[str, Any] | None:
         """vLLM's `speculative_config`; `model` is still the draft's name, not yet its path."""
         if self.speculation is None:

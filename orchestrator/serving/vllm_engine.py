@@ -20,7 +20,12 @@ from vllm.utils.argparse_utils import FlexibleArgumentParser
 from vllm.v1.engine import utils as engine_processes
 from vllm.v1.engine.async_llm import AsyncLLM
 
-from orchestrator.serving.engine_arguments import FRONTEND, check_engine_arguments
+from orchestrator.serving.engine_arguments import (
+    FRONTEND,
+    OWN,
+    STAGE_TIMER,
+    check_engine_arguments,
+)
 from orchestrator.serving.environment import allowed_cpus, compute_cpus
 from orchestrator.serving.served_engine import ServedEngine
 from orchestrator.serving.template import TemplateContext
@@ -60,7 +65,10 @@ def engine_arguments(
     """vLLM's engine arguments; names are checked first, so that a misspelt one says so."""
     known = [field.name for field in dataclasses.fields(AsyncEngineArgs)]
     check_engine_arguments(served.engine, known, os.environ)
-    given = {name: value for name, value in served.engine.items() if name not in FRONTEND}
+    ours = (*FRONTEND, *OWN)
+    given = {name: value for name, value in served.engine.items() if name not in ours}
+    if served.times_stages:
+        given["worker_extension_cls"] = STAGE_TIMER
     if in_one_process:
         given["distributed_executor_backend"] = "uni"
     speculative_config = served.speculative_config()
@@ -100,6 +108,24 @@ def processes_from(template_address: str | None, log_path: Path | None) -> Itera
         yield
     finally:
         engine_processes.get_mp_context = original
+
+
+async def time_stages(engine: Any, served: ServedEngine) -> str | None:
+    """Begin to time the stages of the engine's steps. Returns why not, or None when it does."""
+    if not served.times_stages:
+        asked = served.engine.get("stage_times", True)
+        return "worker_extension_cls is taken" if asked else "turned off (engine.stage_times)"
+    for reason in await engine.collective_rpc("orchestrator_time_stages"):
+        if reason is not None:
+            return str(reason)
+    return None
+
+
+async def stages(engine: Any) -> dict[str, Any]:
+    """Cumulative sums of every worker, rank 0 first; see `stage_timer.ROW`."""
+    from orchestrator.serving.stage_timer import ROW
+
+    return {"columns": ROW, "workers": await engine.collective_rpc("orchestrator_stages")}
 
 
 def engine_pids(engine: Any) -> tuple[int, ...]:

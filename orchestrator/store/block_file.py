@@ -20,6 +20,7 @@ from orchestrator.records import (
     RequestError,
     RequestRecord,
     Sample,
+    StageSums,
 )
 from orchestrator.store.atomic import read_json, write_atomically, write_json
 
@@ -132,4 +133,6 @@ def _counters(value: dict[str, Any] | None) -> CounterSnapshot | None:
     value["replica_ids"] = tuple(value["replica_ids"])
     if value["accepted_per_position"] is not None:
         value["accepted_per_position"] = tuple(value["accepted_per_position"])
+    if value.get("stages") is not None:
+        value["stages"] = tuple(StageSums(**sums) for sums in value["stages"])
     return CounterSnapshot(**value)

@@ -17,14 +17,15 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchestrator.adapters.http.page import get_page
 from orchestrator.adapters.http.pool import Tls
 from orchestrator.ports import Endpoint
-from orchestrator.records import CounterSnapshot
+from orchestrator.records import CounterSnapshot, StageSums
 
 _SUMMED: dict[str, tuple[str, ...]] = {
     "drafts": (
@@ -106,7 +107,41 @@ class PrometheusProbe:
             )
         except OSError:
             return None
-        return read_page(page.text, at_unix_s=time.time()) if page.status == 200 else None
+        if page.status != 200:
+            return None
+        seen = read_page(page.text, at_unix_s=time.time())
+        if seen is None or endpoint.stages_path is None:
+            return seen
+        return replace(seen, stages=self._stages(endpoint))
+
+    def _stages(self, endpoint: Endpoint) -> tuple[StageSums, ...] | None:
+        """From inside our own deployments; see `serving.stage_timer`."""
+        assert endpoint.stages_path is not None
+        try:
+            page = get_page(
+                endpoint.base_url.rstrip("/") + endpoint.stages_path,
+                headers=endpoint.headers,
+                timeout_s=self.timeout_s,
+                tls=self.tls,
+            )
+        except OSError:
+            return None
+        said = page.json() if page.status == 200 else None
+        if not isinstance(said, dict) or not said.get("workers"):
+            return None
+        return read_stages(said)
+
+
+def read_stages(said: dict[str, Any]) -> tuple[StageSums, ...]:
+    """Rank 0's sums, from what the engine's page says. Pure. Raises: KeyError for another page."""
+    found = []
+    for row in said["workers"][0]:
+        named = dict(zip(said["columns"], row, strict=True))
+        for name in ("requests", "context", "speculation_length"):
+            named[name] = int(named[name])
+        named["prefill"] = bool(named["prefill"])
+        found.append(StageSums(**named))
+    return tuple(found)
 
 
 def read_page(page: str, *, at_unix_s: float) -> CounterSnapshot | None:
@@ -123,7 +158,7 @@ def read_page(page: str, *, at_unix_s: float) -> CounterSnapshot | None:
                 positions[int(labels["position"])] += value
         else:
             found[name].append(value)
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for field, names in _SUMMED.items():
         parts = [value for name in names for value in found.get(name, ())]
         if parts:
@@ -150,7 +185,7 @@ def add_replicas(snapshots: Iterable[CounterSnapshot]) -> CounterSnapshot | None
     parts = list(snapshots)
     if not parts:
         return None
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for field in (*_SUMMED, *_AVERAGED):
         readings = [getattr(part, field) for part in parts]
         if None not in readings:

@@ -17,6 +17,8 @@ from typing import Literal
 
 import psutil
 
+from orchestrator.adapters.local.host_facts import native_bfloat16
+
 State = Literal["ok", "note", "missing"]
 _GIB = 1024**3
 
@@ -84,15 +86,14 @@ def _cpuinfo(name: str, path: Path = Path("/proc/cpuinfo")) -> str | None:
 
 def _bfloat16() -> Check:
     """Whether engines on this processor may compute in bfloat16 at full speed."""
-    flags = set((_cpuinfo("flags") or "").split())
-    native = sorted(flags & {"avx512_bf16", "amx_bf16"})
+    native = native_bfloat16()
     if native:
         return Check("bfloat16", "ok", f"native ({', '.join(native)})")
     return Check(
         "bfloat16",
         "note",
         "not native on this processor (no avx512_bf16, no amx_bf16)",
-        "engines on the CPU: set engine.dtype: float32, or prompts are read many times slower",
+        "engines on the CPU: set engine.dtype: native or float32, or prompts are read slowly",
     )
 
 

@@ -50,6 +50,12 @@ def processor(root: Path = ROOT) -> dict[str, Any]:
     }
 
 
+def native_bfloat16(root: Path = ROOT) -> tuple[str, ...]:
+    """The instruction sets here that compute in bfloat16; without one it is emulated, slowly."""
+    flags = _flags(read_line(root / "proc/cpuinfo") or "")
+    return tuple(sorted(flags & {"avx512_bf16", "amx_bf16", "bf16"}))
+
+
 def memory() -> dict[str, Any]:
     """Bytes in all, and bytes that could be had now."""
     now = psutil.virtual_memory()

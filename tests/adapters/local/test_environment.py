@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from orchestrator.adapters.local import environment as module
 from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
-from orchestrator.adapters.local.host_facts import container_limits, processor
+from orchestrator.adapters.local.host_facts import (
+    container_limits,
+    native_bfloat16,
+    processor,
+)
 from orchestrator.adapters.local.product_revision import product_revision
 from orchestrator.adapters.local.storage_medium import storage
 from tests.adapters.local.test_secrets import SECRETS
@@ -252,3 +256,12 @@ def test_versions_are_learnt_without_importing_the_packages() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_native_bfloat16_is_read_off_the_processor(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    cpuinfo = tmp_path / "proc" / "cpuinfo"
+    cpuinfo.write_text("model name\t: Some\nflags\t\t: fpu avx2 avx512f avx512_bf16\n")
+    assert native_bfloat16(tmp_path) == ("avx512_bf16",)
+    cpuinfo.write_text("model name\t: Other\nflags\t\t: fpu avx2\n")
+    assert native_bfloat16(tmp_path) == ()

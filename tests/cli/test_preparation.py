@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from orchestrator.adapters.local import host_facts
+from orchestrator.cli.preparation import prepare
+from orchestrator.plan.facts import ClusterFacts
+
+FILE = {
+    "name": "x",
+    "target": "smollm2-135m-instruct",
+    "engine": {"dtype": "native", "max_model_len": 1024},
+    "sweep": {
+        "speculation": [{"method": "ngram", "speculation_length": 2}],
+        "batch_size": [1],
+    },
+    "workloads": [{"name": "chat", "prompts": "bundled:chat", "output_tokens": 8}],
+    "measure": {"pairs": {"min": 2, "max": 3}},
+    "placement": {"strategy": "shared", "gpus_per_replica": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "instructions", "dtype"),
+    [(0, ("avx512_bf16",), "bfloat16"), (0, (), "float32"), (2, (), "auto")],
+)
+def test_a_native_dtype_is_what_is_fast_where_engines_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: float,
+    instructions: tuple[str, ...],
+    dtype: str,
+) -> None:
+    monkeypatch.setattr(host_facts, "native_bfloat16", lambda: instructions)
+    file = tmp_path / "x.yaml"
+    file.write_text(yaml.safe_dump(FILE))
+    prepared = prepare(file, offline=True, cluster=ClusterFacts(gpus=gpus, cpus=2.0))
+    assert prepared.experiment.engine["dtype"] == dtype
+    for trial in prepared.plan.trials:
+        assert trial.pair.baseline.engine["dtype"] == dtype
+    assert prepared.experiment.as_plain()["engine"]["dtype"] == dtype
