@@ -13,6 +13,7 @@ from orchestrator.plan.block import Timeouts
 from orchestrator.records import RequestError
 
 _SOONEST_S = 0.002
+NOT_SENT = "not sent: the queue grew without bound and the block was given up"
 
 
 async def exchange_once(
@@ -75,6 +76,13 @@ async def _send(
         watch.stop()
     exchange.reads.clear()
     pool.give_back(connection)
+    return exchange
+
+
+def never_sent() -> Exchange:
+    """What stands for a request that was planned and not sent."""
+    exchange = Exchange(lambda: None)
+    exchange.error, exchange.error_text = RequestError.CANCELLED, NOT_SENT
     return exchange
 
 

@@ -7,18 +7,21 @@ import gc
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from orchestrator.adapters.http.alarm import make_alarm
 from orchestrator.adapters.http.connection import Exchange
-from orchestrator.adapters.http.exchange import exchange_once
+from orchestrator.adapters.http.exchange import exchange_once, never_sent
 from orchestrator.adapters.http.health import HealthProbe
 from orchestrator.adapters.http.outcome import answer_of, fault_of, record_of
 from orchestrator.adapters.http.pool import ConnectionPool
-from orchestrator.adapters.http.queue_watch import QueueWatch, never_sent
 from orchestrator.adapters.http.request import RequestWriter, opening, turns_to_send
 from orchestrator.plan.block import BlockPlan, Message
 from orchestrator.ports import BlockObservation
 from orchestrator.records import RequestRecord
+
+if TYPE_CHECKING:
+    from orchestrator.adapters.http.queue_watch import QueueWatch
 
 WARM_CONNECTIONS_OPEN_LOOP = 32
 KEEP_BYTES = 256 * 1024 * 1024
@@ -40,7 +43,7 @@ class BlockLoad:
         self._kept_bytes = 0
         self._lags: list[float] = []
         self._start_s = 0.0
-        self._watch = QueueWatch() if block.load.mode == "open" else None
+        self._watch = _queue_watch() if block.load.mode == "open" else None
 
     async def warm(self) -> None:
         """Opens the connections the block will need at its start."""
@@ -181,6 +184,12 @@ class BlockLoad:
             for index, turns in enumerate(self._seen)
             for turn, seen in enumerate(turns)
         )
+
+
+def _queue_watch() -> QueueWatch:
+    from orchestrator.adapters.http.queue_watch import QueueWatch  # numpy: only where it is needed
+
+    return QueueWatch()
 
 
 @contextmanager

@@ -5,9 +5,6 @@ from __future__ import annotations
 from orchestrator.adapters.http.connection import Exchange
 from orchestrator.analyse.saturation import TURNED_AWAY_ERRORS, TURNED_AWAY_STATUS
 from orchestrator.analyse.saturation_monitor import SaturationMonitor
-from orchestrator.records import RequestError
-
-NOT_SENT = "not sent: the queue grew without bound and the block was given up"
 
 
 class QueueWatch:
@@ -47,10 +44,3 @@ class QueueWatch:
         # The first read may be the head alone, which servers send before they have a token.
         if len(exchange.read_s) > 1:
             self._monitor.first_token(index, exchange.read_s[1])
-
-
-def never_sent() -> Exchange:
-    """What stands for a request that was planned and not sent."""
-    exchange = Exchange(lambda: None)
-    exchange.error, exchange.error_text = RequestError.CANCELLED, NOT_SENT
-    return exchange

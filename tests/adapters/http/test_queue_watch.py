@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.adapters.http.client import HttpLoadClient
-from orchestrator.adapters.http.queue_watch import NOT_SENT
+from orchestrator.adapters.http.exchange import NOT_SENT
 from orchestrator.measure.validity import invalid_reasons
 from orchestrator.plan.block import BlockPlan, PlannedRequest, Prompt
 from orchestrator.plan.trial import LoadPoint, Sampling

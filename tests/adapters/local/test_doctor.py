@@ -68,7 +68,7 @@ def test_a_results_folder_that_is_a_file_in_the_way_is_missing(tmp_path: Path) -
 
 
 def test_bfloat16_is_native_only_where_the_flags_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_cpuinfo", lambda name: "fpu avx512f avx512_bf16")
+    monkeypatch.setattr(doctor, "native_bfloat16", lambda: ("avx512_bf16",))
     assert doctor._bfloat16().state == "ok"
-    monkeypatch.setattr(doctor, "_cpuinfo", lambda name: "fpu avx2")
+    monkeypatch.setattr(doctor, "native_bfloat16", lambda: ())
     assert "float32" in (doctor._bfloat16().mend or "")
