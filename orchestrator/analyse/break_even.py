@@ -31,6 +31,9 @@ class BreakEvenStep:
     why: str | None = None
 
 
+NOT_TIMED = BreakEvenStep(None, None, None, None, None, "no block was measured")
+
+
 def break_even_step(
     baseline: Sequence[BlockRecord], speculative: Sequence[BlockRecord], *, speculates: bool = True
 ) -> BreakEvenStep:

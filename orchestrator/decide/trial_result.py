@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from orchestrator.analyse.break_even import BreakEvenStep, break_even_step
+from orchestrator.analyse.break_even import NOT_TIMED, BreakEvenStep, break_even_step
 from orchestrator.analyse.pairs import SPEEDUPS, Pair, pair_of
 from orchestrator.analyse.rung import Rung
 from orchestrator.analyse.rung_figures import rung_of
@@ -33,11 +33,11 @@ class TrialResult:
     """By speedup name; every metric has one, the headline ends the trial."""
     rung: Rung
     """The same as a rung of its ladder of loads."""
-    step: BreakEvenStep
-    """Where the engines' steps spend their time, and the acceptance length that would be enough."""
     engines: Mapping[str, EngineFacts]
     started_unix_s: float | None
     ended_unix_s: float | None
+    step: BreakEvenStep = NOT_TIMED
+    """Where the engines' steps spend their time, and the acceptance length that would be enough."""
 
     @property
     def headline(self) -> Decision:
