@@ -42,6 +42,11 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
         self._polled_at = 0.0
         self.outcomes: dict[str, Outcome] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Tune pickles what it was given into a snapshot that we never read; what happens in this
+        process (threads, a terminal) cannot go there."""
+        return {}
+
     def drain_engine_events(self) -> None:
         """Pass on what the pool has started since the last call."""
         drain_engine_events(self._pool, self._on_progress)
