@@ -129,6 +129,7 @@ def configure(deployment: Deployment) -> EngineConfiguration:
         drifts=drifts,
         seed=seed,
         served_name=deployment.target,
+        adapters=_adapters(deployment.engine),
     )
 
 
@@ -241,6 +242,11 @@ def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError("must be true or false")
     return value
+
+
+def _adapters(engine: Mapping[str, Any]) -> tuple[str, ...]:
+    modules = engine.get("lora_modules") or ()
+    return tuple(str(module["name"]) for module in modules)
 
 
 def _limits(engine: Mapping[str, Any], faults: list[Fault]) -> Limits:

@@ -161,7 +161,9 @@ class Front:
                 mean=self._configuration.model.natural_output_tokens,
             )
         adapter = "" if asked.model == self._configuration.served_name else asked.model
-        language = language_of(asked.text, "" if Defect.IGNORES_ADAPTER in self._wrong else adapter)
+        adapter = "" if Defect.IGNORES_ADAPTER in self._wrong else adapter
+        weights = f"{self._configuration.seed} {adapter}"
+        language = language_of(asked.text, weights=weights)
         choices = tuple(
             continuation(
                 language,

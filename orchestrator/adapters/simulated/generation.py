@@ -108,7 +108,10 @@ class Generation:
         part = openai.stream_choice(self.asked.kind, text, finish, first=first == 0)
         self._label(part, index, first, end)
         if choice.call is not None:
-            part["delta"] |= {"content": None, "tool_calls": [{"index": 0, **_call(choice, text)}]}
+            call = {"index": 0, **_call(choice, text)}
+            if first > 0:  # a stream names the function once
+                call = {"index": 0, "function": {"arguments": text}}
+            part["delta"] |= {"content": None, "tool_calls": [call]}
         return part
 
     def _label(self, made: dict[str, Any], index: int, first: int, end: int) -> None:

@@ -15,6 +15,7 @@ from orchestrator.adapters.simulated.toy_language import (
     log_probabilities,
 )
 
+_OFF_ZERO = 3.0
 _DIFFERS_FROM = 4
 """Where `greedy_differs` begins: answers agree for a while, as they do in reality."""
 
@@ -53,17 +54,17 @@ class Sampler:
         self._language, self._settings, self._rng = language, settings, rng
         self._wrong = wrong
         self._said: Counter[int] = Counter()
-        self._previous: int | None = None
+        self._before: tuple[int, ...] = ()
         self._index = 0
 
     def next(self) -> Chosen:
-        raw = self._language.scores(self._previous)
+        raw = self._language.scores(self._before)
         scores = self._adjusted(raw)
         token = self._greedy(scores) if self._is_greedy else self._drawn(scores)
         known = log_probabilities({token: UNLIKELY, **raw})
         top = sorted(known.items(), key=lambda item: -item[1])
         self._said[token] += 1
-        self._previous, self._index = token, self._index + 1
+        self._before, self._index = (*self._before[-1:], token), self._index + 1
         return Chosen(token, known[token], tuple(top))
 
     @property
@@ -83,7 +84,7 @@ class Sampler:
             if Defect.IGNORES_REPETITION_PENALTY not in wrong:
                 # A score below zero grows more negative, as in the paper (CTRL, 1909.05858); the
                 # toy's scores all lie below, so the best is moved off zero first.
-                score = (score - 1.0) * settings.repetition_penalty + 1.0
+                score = (score - _OFF_ZERO) * settings.repetition_penalty + _OFF_ZERO
             if Defect.IGNORES_FREQUENCY_PENALTY not in wrong:
                 score -= settings.frequency_penalty * times
             if Defect.IGNORES_PRESENCE_PENALTY not in wrong:

@@ -1,4 +1,4 @@
-"""A toy language model: next-token scores that depend on the prompt and the token before, no more.
+"""A toy language model: next-token scores that depend on the prompt and the two tokens before.
 
 Small enough that its distribution is known exactly, rich enough that every sampling setting shows:
 a prompt has its own few words, so answers repeat themselves and penalties have something to do.
@@ -41,18 +41,20 @@ class ToyLanguage:
     code: int
     """A hash of what was asked, adapter included."""
 
-    def scores(self, previous: int | None) -> dict[int, float]:
-        """Scores (logits) of the candidates, best first; all others have `UNLIKELY`."""
-        return dict(_scores(self.code, -1 if previous is None else previous))
+    def scores(self, before: tuple[int, ...]) -> dict[int, float]:
+        """Scores (logits) of the candidates after the tokens `before` (the last two count), best
+        first; all others have `UNLIKELY`."""
+        return dict(_scores(self.code, before[-2:]))
 
 
-def language_of(text: str, adapter: str = "") -> ToyLanguage:
-    return ToyLanguage(zlib.crc32(f"{adapter}\0{text}".encode("utf-8", "surrogatepass")))
+def language_of(text: str, *, weights: str = "") -> ToyLanguage:
+    """`weights` names the model that it is: its seed, its adapter."""
+    return ToyLanguage(zlib.crc32(f"{weights}\0{text}".encode("utf-8", "surrogatepass")))
 
 
 @lru_cache(maxsize=65536)
-def _scores(code: int, previous: int) -> tuple[tuple[int, float], ...]:
-    draw = zlib.crc32(f"{code} {previous}".encode())
+def _scores(code: int, before: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
+    draw = zlib.crc32(f"{code} {before}".encode())
     found: dict[int, float] = {}
     score = 0.0
     for rank in range(_CANDIDATES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from orchestrator.analyse.suites.boundary import judge_boundary
+from orchestrator.analyse.suites.functional import judge_functional
 from orchestrator.analyse.suites.isolation import judge_isolation
 from orchestrator.analyse.suites.observability import judge_observability
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
@@ -12,6 +13,7 @@ from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 Judge = Callable[[SuiteRecord], SuiteResult]
 
 JUDGES: dict[str, Judge] = {
+    "functional": judge_functional,
     "boundary": judge_boundary,
     "isolation": judge_isolation,
     "observability": judge_observability,

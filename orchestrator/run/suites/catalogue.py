@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from orchestrator.run.suites.boundary import BoundarySuite
+from orchestrator.run.suites.functional import FunctionalSuite
 from orchestrator.run.suites.isolation import IsolationSuite
 from orchestrator.run.suites.observability import ObservabilitySuite
 from orchestrator.run.suites.suite import Suite
@@ -27,6 +28,7 @@ class Entry:
 
 
 SUITES: dict[str, Entry] = {
+    "functional": Entry(FunctionalSuite, requests=55, output_tokens=32, subjects=3),
     "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4, limit_s=1800),
     "isolation": Entry(IsolationSuite, requests=120, output_tokens=24, limit_s=1200),
     "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24, limit_s=600),

@@ -1,0 +1,232 @@
+"""Each planted defect is found by the right case; a healthy engine yields no finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.adapters.simulated.asker import SimulatedAsker
+from orchestrator.adapters.simulated.defects import Defect
+from orchestrator.adapters.simulated.in_process import (
+    SimulatedDeployer,
+    SimulatedProbe,
+    SimulatedTelemetry,
+)
+from orchestrator.adapters.simulated.world import SimulatedWorld
+from orchestrator.analyse.suites.functional import judge_functional
+from orchestrator.analyse.suites.functional_checks import CHECKS
+from orchestrator.plan.deployment import Deployment, DeploymentPair, Speculation
+from orchestrator.run.pool import Pool
+from orchestrator.run.suites.functional import Case, FunctionalSuite, cases, cases_for, stop_word
+from orchestrator.run.suites.job import SuiteJob
+from orchestrator.run.suites.record import CaseStatus, SuiteRecord, SuiteResult
+from orchestrator.run.suites.runner import SuiteRunner
+from orchestrator.store import SuiteFolder
+
+LORA = [{"name": "pirate", "path": "/nowhere"}]
+
+
+def recorded(
+    tmp_path: Path,
+    *defects: str,
+    arm: str = "speculative",
+    seed: int = 0,
+    life: bool = False,
+    **simulated: Any,
+) -> SuiteRecord:
+    faults = {"defects": list(defects), "first_life_only": life}
+    engine = {
+        "max_model_len": 512,
+        "lora_modules": LORA,
+        "simulated": {"seed": seed, "jitter_sigma": 0.05, **simulated, arm: {"faults": faults}},
+    }
+    pair = DeploymentPair(
+        Deployment("tiny", engine), Deployment("tiny", engine, Speculation("ngram", 3))
+    )
+    world = SimulatedWorld(seed)
+    runner = SuiteRunner(
+        pool=Pool(SimulatedDeployer(world)),
+        asker=SimulatedAsker(world),
+        probe=SimulatedProbe(world),
+        telemetry=SimulatedTelemetry(world),
+        now=lambda: world.now_s,
+        unix_s=lambda: world.unix_s,
+    )
+    folder = SuiteFolder(tmp_path / f"{seed}")
+    job = SuiteJob("functional", pair, seed, FunctionalSuite().settings)
+    outcome = runner.run(job, folder, lambda text: None)
+    assert outcome.status == "finished", outcome
+    record = folder.record()
+    assert record is not None
+    return record
+
+
+def judged(tmp_path: Path, *defects: str, **how: Any) -> SuiteResult:
+    return judge_functional(recorded(tmp_path, *defects, **how))
+
+
+def found(result: SuiteResult) -> dict[str, CaseStatus]:
+    return {case.case: case.status for case in result.cases if case.status is not CaseStatus.PASS}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_healthy_engine_passes_every_case(tmp_path: Path, seed: int) -> None:
+    result = judged(tmp_path, seed=seed)
+    assert found(result) == {}
+    assert (result.ok, result.complete, result.simulated) == (True, True, True)
+    assert len(result.cases) == 30
+    assert result.verdict == "compatible: 30 of 30 cases pass in both arms"
+
+
+RIGHT_CASES = {
+    Defect.GREEDY_DIFFERS: {"greedy": "differs"},
+    Defect.IGNORES_TEMPERATURE: {"temperature": "fail"},
+    Defect.IGNORES_TOP_P: {"top_p": "fail"},
+    Defect.IGNORES_TOP_K: {"top_k": "fail"},
+    Defect.IGNORES_MIN_P: {"min_p": "fail"},
+    Defect.IGNORES_REPETITION_PENALTY: {"repetition_penalty": "fail"},
+    Defect.IGNORES_PRESENCE_PENALTY: {"presence_penalty": "fail"},
+    Defect.IGNORES_FREQUENCY_PENALTY: {"frequency_penalty": "fail"},
+    Defect.IGNORES_SEED: {"seed": "fail"},
+    Defect.IGNORES_LOGIT_BIAS: {"logit_bias": "fail"},
+    Defect.IGNORES_CONSTRAINTS: {
+        "json_object": "fail", "json_schema": "fail", "regex": "fail", "choice": "fail",
+    },
+    Defect.IGNORES_TOOLS: {"tool_named": "fail"},
+    Defect.IGNORES_ECHO: {"echo": "fail"},
+    Defect.IGNORES_SYSTEM: {"system_prompt": "fail"},
+    Defect.IGNORES_ADAPTER: {"lora": "differs"},
+    Defect.OVERRUNS_STOP_STRING: {"stop_string": "fail"},
+    Defect.OVERRUNS_STOP_TOKEN: {"stop_token": "fail"},
+    Defect.OVERRUNS_MAX_TOKENS: {"max_tokens_1": "fail"},
+    Defect.ENDS_EARLY_NEAR_LIMIT: {"long_input": "fail"},
+    Defect.ONE_CHOICE_ONLY: {"n_choices": "fail"},
+    Defect.DROPS_LOGPROBS: {"logprobs": "fail"},
+    Defect.DROPS_PROMPT_LOGPROBS: {"prompt_logprobs": "fail"},
+    Defect.STREAM_DROPS_TEXT: {"streaming": "fail"},
+    Defect.MIXES_UP_BATCH: {"mixed_batch": "differs"},
+    Defect.REFUSES_MIN_P: {"min_p": "unsupported with speculation"},
+    Defect.CRASHES_ON_PROMPT_LOGPROBS: {"prompt_logprobs": "crashed"},
+}  # fmt: skip
+
+ALSO = {
+    Defect.GREEDY_DIFFERS: None,
+    Defect.IGNORES_PRESENCE_PENALTY: {"mixed_batch"},
+    Defect.OVERRUNS_STOP_STRING: {"mixed_batch"},
+    Defect.OVERRUNS_MAX_TOKENS: None,
+    Defect.STREAM_DROPS_TEXT: None,
+    Defect.IGNORES_CONSTRAINTS: {"mixed_batch"},
+    Defect.IGNORES_TOP_K: {"mixed_batch"},
+}
+"""Other cases that a defect may show in; None: many, it goes through everything."""
+
+
+def test_every_defect_has_its_case() -> None:
+    assert set(RIGHT_CASES) == set(Defect)
+    covered = {case for expected in RIGHT_CASES.values() for case in expected}
+    names = {case.name for case in cases()}
+    # What is shared by everything shows in the general cases first.
+    general = {"completion", "several_turns", "continue_final_message", "tool_auto"}
+    assert covered == names - general
+
+
+@pytest.mark.parametrize("defect", list(Defect))
+def test_a_planted_defect_is_found_by_the_right_case(tmp_path: Path, defect: Defect) -> None:
+    result = judged(tmp_path, defect.value)
+    seen = found(result)
+    for case, status in RIGHT_CASES[defect].items():
+        assert seen.get(case) == status, (seen, next(c for c in result.cases if c.case == case))
+    allowed = ALSO.get(defect, set())
+    if allowed is not None:
+        assert set(seen) <= set(RIGHT_CASES[defect]) | allowed
+    assert result.ok is False
+    assert all(case.reproduce for case in result.findings)
+
+
+def test_a_defect_of_both_arms_is_no_finding(tmp_path: Path) -> None:
+    engine_wide = {"faults": {"defects": ["ignores_top_k"]}}
+    result = judged(tmp_path, "ignores_top_k", **engine_wide)
+    assert found(result)["top_k"] is CaseStatus.BOTH_FAIL
+    assert "top_k" not in {case.case for case in result.findings}
+
+
+def test_a_baseline_that_fails_alone_is_no_finding_either(tmp_path: Path) -> None:
+    result = judged(tmp_path, "ignores_top_k", arm="baseline")
+    (top_k,) = [case for case in result.cases if case.case == "top_k"]
+    assert top_k.status is CaseStatus.PASS
+    assert "the baseline does not" in top_k.seen
+
+
+def test_differences_that_the_baseline_has_with_itself_are_no_finding(tmp_path: Path) -> None:
+    """The floor: the baseline's first life answers otherwise than its relaunched copy."""
+    from dataclasses import replace
+
+    record = recorded(tmp_path, "greedy_differs")
+    same = tuple(
+        replace(asked, answer=next(
+            other.answer for other in record.asked
+            if (other.case, other.part, other.subject) == (asked.case, asked.part, "speculative")
+        )) if asked.subject == "baseline_again" else asked
+        for asked in record.asked
+    )  # fmt: skip
+    greedy = judge_functional(replace(record, asked=same)).cases[0]
+    assert (greedy.case, greedy.status) == ("greedy", CaseStatus.PASS)
+    assert "so does the baseline relaunched" in greedy.seen
+
+
+def test_a_crash_is_recorded_the_engine_restarted_and_the_rest_run(tmp_path: Path) -> None:
+    record = recorded(tmp_path, "crashes_on_prompt_logprobs")
+    dead = [state for state in record.health if not state.healthy]
+    assert [(s.case, s.subject, s.restarted) for s in dead] == [
+        ("prompt_logprobs", "speculative", True)
+    ]
+    result = judge_functional(record)
+    (case,) = result.findings
+    assert case.crashed == ("speculative",)
+    assert "the speculative engine died" in case.seen
+    assert not [c for c in result.cases if c.status is CaseStatus.NOT_RUN]
+
+
+def test_health_is_looked_at_after_every_case(tmp_path: Path) -> None:
+    record = recorded(tmp_path)
+    looked = {state.case for state in record.health}
+    assert {case.name for case in cases_for(record.baseline["engine"])} <= looked
+
+
+def test_what_could_not_be_asked_is_not_passed(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    record = recorded(tmp_path)
+    early = tuple(a for a in record.asked if a.case in ("models", "opening", "greedy"))
+    result = judge_functional(replace(record, asked=early, complete=False))
+    statuses = {case.status for case in result.cases[1:]}
+    assert statuses == {CaseStatus.NOT_RUN}
+    assert not result.complete
+
+
+def test_every_case_names_a_check_that_exists() -> None:
+    assert {case.check for case in cases()} == set(CHECKS)
+    assert len({case.name for case in cases()}) == len(cases())
+
+
+def test_cases_that_need_an_argument_are_left_out_without_it() -> None:
+    assert "tool_auto" not in {case.name for case in cases_for({})}
+    with_tools = {case.name for case in cases_for({"enable_auto_tool_choice": True})}
+    assert "tool_auto" in with_tools
+    assert isinstance(cases()[0], Case)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("one two three four five six", "four"),
+        ("again again again again", None),
+        ("", None),
+        ("word", None),
+        ("to be or not to be seen by anybody", "seen"),
+    ],
+)
+def test_the_stop_word_comes_first_where_it_cuts(text: str, word: str | None) -> None:
+    assert stop_word(text) == word
