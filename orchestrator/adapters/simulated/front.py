@@ -22,6 +22,7 @@ from orchestrator.adapters.simulated.generation import Generation
 from orchestrator.adapters.simulated.job import Job
 from orchestrator.adapters.simulated.metrics_text import metrics_text
 from orchestrator.adapters.simulated.request_settings import RequestSettings, read_settings
+from orchestrator.adapters.simulated.sampler import SamplingSettings
 from orchestrator.adapters.simulated.toy_language import language_of
 
 CATEGORY_HEADER = "x-prompt-category"
@@ -168,7 +169,7 @@ class Front:
             continuation(
                 language,
                 settings,
-                rng=self._draws(asked, sampling.seed, index),
+                rng=self._draws(asked, sampling, index),
                 max_tokens=asked.max_tokens,
                 natural_length=ends_at,
                 wrong=self._wrong,
@@ -198,6 +199,8 @@ class Front:
             raise openai.BadRequest("min_p is not supported with speculative decoding")
         if settings.prompt_logprobs is not None and Defect.CRASHES_ON_PROMPT_LOGPROBS in wrong:
             self._engine.crash()
+        if Defect.IGNORES_TEMPERATURE in wrong:
+            settings = replace(settings, sampling=replace(settings.sampling, temperature=0.0))
         if Defect.ONE_CHOICE_ONLY in wrong:
             settings = replace(settings, n=1)
         if Defect.IGNORES_ECHO in wrong:
@@ -211,7 +214,10 @@ class Front:
         limit = self._configuration.limits.max_model_len
         return asked.prompt_tokens + asked.max_tokens > limit - _NEAR_LIMIT
 
-    def _draws(self, asked: openai.Asked, seed: int | None, index: int) -> random.Random:
+    def _draws(self, asked: openai.Asked, sampling: SamplingSettings, index: int) -> random.Random:
+        seed = sampling.seed
+        if sampling.is_greedy:
+            return random.Random(asked.text)
         if seed is None or Defect.IGNORES_SEED in self._wrong:
             return random.Random(self._rng.getrandbits(64))
         return random.Random(f"{asked.text} {seed} {index}")

@@ -34,6 +34,11 @@ class SamplingSettings:
     seed: int | None = None
     logit_bias: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def is_greedy(self) -> bool:
+        """vLLM's own bound."""
+        return self.temperature < 1e-5
+
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -64,12 +69,12 @@ class Sampler:
         known = log_probabilities({token: UNLIKELY, **raw})
         top = sorted(known.items(), key=lambda item: -item[1])
         self._said[token] += 1
-        self._before, self._index = (*self._before[-1:], token), self._index + 1
+        self._before, self._index = (*self._before[-2:], token), self._index + 1
         return Chosen(token, known[token], tuple(top))
 
     @property
     def _is_greedy(self) -> bool:
-        return self._settings.temperature < 1e-5 or Defect.IGNORES_TEMPERATURE in self._wrong
+        return self._settings.is_greedy or Defect.IGNORES_TEMPERATURE in self._wrong
 
     def _adjusted(self, raw: Mapping[int, float]) -> dict[int, float]:
         settings, wrong = self._settings, self._wrong

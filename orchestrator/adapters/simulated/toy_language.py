@@ -1,4 +1,4 @@
-"""A toy language model: next-token scores that depend on the prompt and the two tokens before.
+"""A toy language model: next-token scores that depend on the prompt and the three tokens before.
 
 Small enough that its distribution is known exactly, rich enough that every sampling setting shows:
 a prompt has its own few words, so answers repeat themselves and penalties have something to do.
@@ -16,7 +16,8 @@ from orchestrator.adapters.simulated.answers import VOCABULARY, WORDS
 FIRST_CHARACTER = VOCABULARY
 """Token ids from here on are single characters: what is no word can be said as well."""
 VOCABULARY_SIZE = FIRST_CHARACTER + 0x110000
-_WORDS_OF_A_PROMPT = 16
+_CONTEXT = 3
+_WORDS_OF_A_PROMPT = 64
 _CANDIDATES = 8
 _STEP = 0.7
 """Nats between one candidate's score and the next, before the jitter."""
@@ -42,9 +43,9 @@ class ToyLanguage:
     """A hash of what was asked, adapter included."""
 
     def scores(self, before: tuple[int, ...]) -> dict[int, float]:
-        """Scores (logits) of the candidates after the tokens `before` (the last two count), best
+        """Scores (logits) of the candidates after the tokens `before` (the last three count), best
         first; all others have `UNLIKELY`."""
-        return dict(_scores(self.code, before[-2:]))
+        return dict(_scores(self.code, before[-_CONTEXT:]))
 
 
 def language_of(text: str, *, weights: str = "") -> ToyLanguage:
