@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 import uuid
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from orchestrator.errors import (
     SpecError,
     TrialsFailed,
 )
-from orchestrator.ports import Tracker
+from orchestrator.ports import OnProgress, Tracker
 from orchestrator.report.terminal import result_table
 from orchestrator.spec.scenario import read_profile
 from orchestrator.store import SweepFolder
@@ -38,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tracking(parser)
     add_suites(parser)
     parser.add_argument("--address", help="join this Ray cluster (default: one on this machine)")
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="show the sweep to Prometheus at 127.0.0.1:PORT/metrics as it runs (0: a free port)",
+    )
     parser.add_argument(
         "--retry-failed", action="store_true", help="run trials again that ended in failure"
     )
@@ -57,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     suites_todo = unfinished_suites(folder, suites, retry_failed=args.retry_failed)
     progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo), suites=len(suites_todo))
     progress.opening(prepared.plan, folder.path)
+    watched = contextlib.ExitStack()
+    on_progress = _watched(args, prepared, len(jobs), len(jobs) - len(todo), progress, watched)
     engines = _engines(prepared, folder, args.address)
     try:
         if isinstance(engines, AttachedEngines):
@@ -74,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
                 suites=suites,
                 suite_executor=engines,
                 open_tracker=lambda: _tracker(prepared, args),
-                on_progress=progress,
+                on_progress=on_progress,
                 retry_failed=args.retry_failed,
             )
         )
@@ -83,9 +92,43 @@ def run(args: argparse.Namespace) -> int:
         engines.close()
         return 130
     finally:
+        watched.close()
         engines.close()
     _show(finished, args)
     return _status(finished)
+
+
+def _watched(
+    args: argparse.Namespace,
+    prepared: Prepared,
+    planned: int,
+    done: int,
+    progress: OnProgress,
+    until: contextlib.ExitStack,
+) -> OnProgress:
+    """Progress, shown to Prometheus as well where that is asked for."""
+    if args.metrics_port is None:
+        return progress
+    from orchestrator.adapters.sweep_metrics import SweepMetrics
+
+    experiment = prepared.experiment
+    metrics = SweepMetrics(
+        experiment.name,
+        planned=planned,
+        done=done,
+        simulated=experiment.simulated,
+        on_progress=progress,
+    )
+    try:
+        port = metrics.serve(args.metrics_port)
+    except (OSError, OverflowError) as error:
+        raise SpecError(
+            [Fault("--metrics-port", None, "", "must be a free port", str(args.metrics_port),
+                   str(error))]
+        ) from error  # fmt: skip
+    until.callback(metrics.close)
+    print(f"metrics: http://127.0.0.1:{port}/metrics", flush=True)
+    return metrics
 
 
 def _refuse_what_cannot_run(prepared: Prepared) -> None:

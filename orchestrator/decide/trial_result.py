@@ -63,13 +63,21 @@ class TrialResult:
     @property
     def acceptance_rate(self) -> float | None:
         """Formula: sum of accepted_tokens / sum of draft_tokens. Undefined: nothing drafted."""
-        return _over(self.figures["speculative"], "accepted_tokens", "draft_tokens")
+        return _acceptance_rate(self.figures["speculative"])
 
     @property
     def acceptance_length(self) -> float | None:
         """Formula: 1 + sum of accepted_tokens / sum of drafts. Undefined: no drafts."""
-        accepted = _over(self.figures["speculative"], "accepted_tokens", "drafts")
-        return None if accepted is None else 1 + accepted
+        return _acceptance_length(self.figures["speculative"])
+
+
+def _acceptance_rate(speculative: Mapping[str, float]) -> float | None:
+    return _over(speculative, "accepted_tokens", "draft_tokens")
+
+
+def _acceptance_length(speculative: Mapping[str, float]) -> float | None:
+    accepted = _over(speculative, "accepted_tokens", "drafts")
+    return None if accepted is None else 1 + accepted
 
 
 def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) -> TrialResult:
@@ -133,10 +141,13 @@ class PairJudge:
             should_stop(decision, trial.protocol, pairs_measured=len(pairs))
             or _both_saturated(trial, blocks)
         )
-        shown = [(decision.metric, decision.speedup)]
+        shown: list[tuple[str, float | None]] = [(decision.metric, decision.speedup)]
         if stop or trial.protocol.looks == "every":  # the interval of a single look: at that look
             shown.append((f"{decision.metric}_low", decision.low))
             shown.append((f"{decision.metric}_high", decision.high))
+        figures = _combined([_of(pair, "speculative") for pair in pairs if pair.valid])
+        shown.append(("acceptance_rate", _acceptance_rate(figures)))
+        shown.append(("acceptance_length", _acceptance_length(figures)))
         metrics.update({name: value for name, value in shown if value is not None})
         return Judgement(
             metrics=metrics,

@@ -18,7 +18,8 @@ from orchestrator.run.suites.boundary_cases.case import (
     raw,
 )
 
-TOO_LARGE_BYTES = 16 * 2**20
+TOO_LARGE_BYTES = 4 * 2**20
+"""Of text: far past what any model reads; each such body is kept in the record."""
 
 BODIES: tuple[tuple[str, bytes], ...] = (
     ("empty", b""),
