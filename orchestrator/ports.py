@@ -185,9 +185,13 @@ class PairReport:
     pairs_done: int
     pairs_max: int
     metrics: Mapping[str, float]
+    ends: bool = False
+    """The trial ends with this pair: it has its answer, or its protocol is exhausted."""
 
 
-ReportPair = Callable[[PairReport], None]
+ReportPair = Callable[[PairReport], str | None]
+"""Returns why the trial is to be stopped here, or None. Where whoever listens stops trials itself
+(Ray Tune does), it does not return."""
 
 
 @dataclass(frozen=True)
@@ -224,10 +228,29 @@ class Job:
     blocks: Blocks
 
 
+class Steering(Protocol):
+    """A search at work. Called by one thread; `now_s` is the caller's monotonic clock.
+
+    Two implementations: search.steering.Steering, and none at all (every job in its order).
+    """
+
+    def next(self, now_s: float) -> Trial | None:
+        """The trial to begin now; None: no more is begun."""
+
+    def after_pair(self, report: PairReport, now_s: float) -> str | None:
+        """Why the trial that reports is to be stopped; None: it goes on."""
+
+    def ended(self, outcome: Outcome, now_s: float) -> None:
+        """A trial that `next` gave has ended, however it did."""
+
+
 class Executor(Protocol):
     """Runs trials, as many at once as device pairs exist; returns when all have ended."""
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]: ...
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]:
+        """The outcomes of what was run: every job, or those that `steering` asked for."""
 
 
 @dataclass(frozen=True)

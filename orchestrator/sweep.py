@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
 from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import Executor, Job, OnProgress, Progress, Tracker
+from orchestrator.ports import Executor, Job, OnProgress, Progress, Steering, Tracker
 from orchestrator.report.tracked import tracked_run, tracked_sweep
 from orchestrator.report.written import write_report
 from orchestrator.run.suites.job import SuiteJob
@@ -24,6 +25,14 @@ from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
 from orchestrator.tracking import Tracking, close_sweep, log_suite
 
 OpenTracker = Callable[[], Tracker]
+Steer = Callable[[Sequence[Trial]], "Search"]
+"""A search over the plan, given the trials that may still run."""
+
+
+class Search(Steering, Protocol):
+    """A search that says how it went."""
+
+    def summary(self) -> Mapping[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,9 @@ class Sweep:
     further_rungs: int = 0
     """How many loads may be added to the ladders."""
     retry_failed: bool = False
+    retry_stopped: bool = False
+    steer: Steer | None = None
+    """Makes the search over the comparisons; None: every one of them, in the plan's order."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +80,7 @@ def run_sweep(sweep: Sweep) -> Finished:
         tracking = Tracking(sweep.folder, sweep.open_tracker)
         try:
             on_progress = _tracked(sweep, tracking)
-            _run(sweep, sweep.jobs, on_progress)
+            _run_plan(sweep, on_progress)
             _go_on_refining(sweep, on_progress)
             notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
             _run_suites(sweep, on_progress)
@@ -99,12 +111,28 @@ def _begin(sweep: Sweep) -> None:
     sweep.folder.save_added([t for t in sweep.folder.added() if t.pair.key in pairs])
 
 
+def _run_plan(sweep: Sweep, on_progress: OnProgress) -> None:
+    if sweep.steer is None or not sweep.jobs:
+        _run(sweep, sweep.jobs, on_progress)
+        return
+    todo = _todo(sweep, sweep.jobs)
+    search = sweep.steer([job.trial for job in todo])
+    sweep.executor.run(todo, on_progress, search)
+    sweep.folder.save_search(search.summary())
+
+
 def _run(sweep: Sweep, jobs: Sequence[Job], on_progress: OnProgress) -> None:
+    sweep.executor.run(_todo(sweep, jobs), on_progress)
+
+
+def _todo(sweep: Sweep, jobs: Sequence[Job]) -> list[Job]:
     unfinished = sweep.folder.unfinished(
-        [job.trial for job in jobs], retry_failed=sweep.retry_failed
+        [job.trial for job in jobs],
+        retry_failed=sweep.retry_failed,
+        retry_stopped=sweep.retry_stopped,
     )
-    todo = {trial.id for trial in unfinished}
-    sweep.executor.run([job for job in jobs if job.trial.id in todo], on_progress)
+    left = {trial.id for trial in unfinished}
+    return [job for job in jobs if job.trial.id in left]
 
 
 def _run_suites(sweep: Sweep, on_progress: OnProgress) -> None:
@@ -149,18 +177,23 @@ def _go_on_refining(sweep: Sweep, on_progress: OnProgress) -> None:
 
 def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
     """Choosing the best of many flatters it; so it is measured once more, on fresh prompts."""
-    best = read_sweep(sweep.folder).best
-    if best is None:
-        return ()
     kept = [trial for trial in sweep.folder.added() if trial.kind != "confirmation"]
-    job = sweep.further(best.trial.confirmation(), kept)
-    if isinstance(job, str):
-        return (f"the best cell was not confirmed: {job}",)
-    sweep.folder.save_added([*kept, job.trial])
-    if sweep.folder.unfinished([job.trial], retry_failed=sweep.retry_failed):
+    notes: list[str] = []
+    jobs: list[Job] = []
+    for chosen in read_sweep(sweep.folder).chosen:
+        added = [*kept, *(job.trial for job in jobs)]
+        job = sweep.further(chosen.trial.confirmation(), added)
+        if isinstance(job, str):
+            notes.append(f"the best cell was not confirmed: {job}")
+        else:
+            jobs.append(job)
+    if jobs:
+        sweep.folder.save_added([*kept, *(job.trial for job in jobs)])
+    todo = _todo(sweep, jobs)
+    if todo:
         on_progress(Progress("confirming", text="the best cell again, on prompts not used before"))
-        sweep.executor.run([job], on_progress)
-    return ()
+        sweep.executor.run(todo, on_progress)
+    return tuple(notes)
 
 
 def _tracked(sweep: Sweep, tracking: Tracking) -> OnProgress:

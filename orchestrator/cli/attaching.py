@@ -20,7 +20,7 @@ from orchestrator.cli.preparation import Prepared
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.plan.block import Timeouts
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import Job, LoadClient, OnProgress, Progress, ReportPair
+from orchestrator.ports import Job, LoadClient, OnProgress, Progress, ReportPair, Steering
 from orchestrator.records import Outcome
 from orchestrator.run.pool import Pool
 from orchestrator.run.suites.job import SuiteJob
@@ -77,7 +77,9 @@ class AttachedEngines:
             )
         return self._survey
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]:
         if not jobs:
             return {}
         found = self.survey()
@@ -88,7 +90,7 @@ class AttachedEngines:
         def run_job(job: Job, report: ReportPair) -> Outcome:
             return runner.run(job.trial, job.blocks, self._folder.trial(job.trial.id), report)
 
-        return LocalExecutor(run_job).run(jobs, on_progress)
+        return LocalExecutor(run_job).run(jobs, on_progress, steering)
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         runner = self._runner(self.survey())
@@ -128,7 +130,9 @@ class AttachedEngines:
             client=self._client,
             probe=PrometheusProbe(tls=access.tls),
             telemetry=AttachedTelemetry(),
-            judge=PairJudge(slo_bounds(self._prepared.experiment.slo)),
+            judge=PairJudge(
+                slo_bounds(self._prepared.experiment.slo), self._prepared.experiment.objectives
+            ),
         )
 
     def _deployer(self) -> AttachedDeployer:

@@ -25,6 +25,7 @@ from orchestrator.ports import (
     OnProgress,
     PairProvider,
     ReportPair,
+    Steering,
     Telemetry,
 )
 from orchestrator.records import Outcome
@@ -42,7 +43,9 @@ _CLOSE_S = 8.0
 class Engines(Protocol):
     """An executor that has something to close."""
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]: ...
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]: ...
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None: ...
 
@@ -62,23 +65,32 @@ class _RealEngines:
         self._pool: Any = None
         self._storage: Path | None = None
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]:
         if not jobs:
             return {}
         from orchestrator.adapters.ray_tune import RayTuneExecutor
 
-        self._open(_deployments([job.trial.pair for job in jobs]))
+        # A search may never ask for the plan's next engines: they are not started along.
+        pairs = [job.trial.pair for job in jobs]
+        self._open(_deployments(pairs) if steering is None else [])
         assert self._storage is not None
         slots = self._prepared.plan.estimate.pairs_at_once
         slo = slo_bounds(self._prepared.experiment.slo)
         executor = RayTuneExecutor(
             folder=self._folder,
-            make_runner=functools.partial(_real_runner, slo=slo, gate=_gate(self._folder, jobs)),
+            make_runner=functools.partial(
+                _real_runner,
+                slo=slo,
+                objectives=self._prepared.experiment.objectives,
+                gate=_gate(self._folder, jobs),
+            ),
             pool=self._pool,
             slots=slots,
             storage=self._storage,
         )
-        return executor.run(jobs, on_progress)
+        return executor.run(jobs, on_progress, steering)
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         """In this process: the engines answer here as they do to trials."""
@@ -187,7 +199,9 @@ def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
     return LadderGate.over(folder, known.values())
 
 
-def _real_runner(pool: PairProvider, *, slo: SloBounds, gate: LadderGate) -> TrialRunner:
+def _real_runner(
+    pool: PairProvider, *, slo: SloBounds, objectives: Sequence[str], gate: LadderGate
+) -> TrialRunner:
     from orchestrator.adapters.http.prometheus import PrometheusProbe
     from orchestrator.adapters.ray_local import ray_processes
 
@@ -196,7 +210,7 @@ def _real_runner(pool: PairProvider, *, slo: SloBounds, gate: LadderGate) -> Tri
         client=_client(),
         probe=PrometheusProbe(),
         telemetry=_telemetry(ray_processes),
-        judge=PairJudge(slo),
+        judge=PairJudge(slo, objectives),
         gate=gate,
     )
 
@@ -235,10 +249,17 @@ class _SimulatedEngines:
             client=SimulatedLoadClient(world),
             probe=SimulatedProbe(world),
             telemetry=SimulatedTelemetry(world),
-            judge=PairJudge(slo_bounds(prepared.experiment.slo)),
+            judge=PairJudge(slo_bounds(prepared.experiment.slo), prepared.experiment.objectives),
+            monotonic=self._now,
         )
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+    def _now(self) -> float:
+        """Virtual seconds: what a trial takes, and what a search's budget counts."""
+        return self._world.now_s
+
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]:
         from orchestrator.adapters.local.executor import LocalExecutor
 
         self._runner.gate = _gate(self._folder, jobs)
@@ -247,7 +268,7 @@ class _SimulatedEngines:
             folder = self._folder.trial(job.trial.id)
             return self._runner.run(job.trial, job.blocks, folder, report)
 
-        return LocalExecutor(run_job).run(jobs, on_progress)
+        return LocalExecutor(run_job, self._now).run(jobs, on_progress, steering)
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         from orchestrator.adapters.simulated.asker import SimulatedAsker

@@ -18,6 +18,7 @@ from orchestrator.cli.options import add_suites, add_tracking, suites_asked, tra
 from orchestrator.cli.preparation import Prepared, prepare
 from orchestrator.cli.progress import SweepProgress
 from orchestrator.cli.running import Engines, real_engines, simulated_engines
+from orchestrator.cli.searching import steer
 from orchestrator.errors import (
     DeploymentError,
     Fault,
@@ -49,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="run trials again that ended in failure"
     )
     parser.add_argument(
+        "--retry-stopped",
+        action="store_true",
+        help="go on with trials that a search stopped before their end",
+    )
+    parser.add_argument(
         "--offline", action="store_true", help="never download: every model must be here already"
     )
 
@@ -60,7 +66,11 @@ def run(args: argparse.Namespace) -> int:
     manifest = manifest_of(prepared, folder)
     jobs = prepared.jobs()
     suites = prepared.suite_jobs()
-    todo = folder.unfinished([job.trial for job in jobs], retry_failed=args.retry_failed)
+    todo = folder.unfinished(
+        [job.trial for job in jobs],
+        retry_failed=args.retry_failed,
+        retry_stopped=args.retry_stopped,
+    )
     suites_todo = unfinished_suites(folder, suites, retry_failed=args.retry_failed)
     progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo), suites=len(suites_todo))
     progress.opening(prepared.plan, folder.path)
@@ -85,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
                 open_tracker=lambda: _tracker(prepared, args),
                 on_progress=on_progress,
                 retry_failed=args.retry_failed,
+                retry_stopped=args.retry_stopped,
+                steer=steer(prepared, folder),
             )
         )
     except KeyboardInterrupt:

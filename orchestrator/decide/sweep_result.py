@@ -11,6 +11,7 @@ from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import ratio_series
 from orchestrator.decide.derived import trial_result
 from orchestrator.decide.multiplicity import best_candidate, corrected
+from orchestrator.decide.searched import SearchResult, search_result, steered
 from orchestrator.decide.suite_results import JudgedSuite, read_suites
 from orchestrator.decide.trial_result import TrialResult, slo_bounds
 from orchestrator.decide.verdict import Decision
@@ -24,7 +25,7 @@ class SweepResult:
 
     manifest: Mapping[str, Any]
     trials: tuple[TrialResult, ...]
-    """Comparisons, in the plan's order."""
+    """Comparisons, in the plan's order; of a search those that were begun."""
     controls: tuple[TrialResult, ...]
     confirmations: tuple[TrialResult, ...]
     decisions: Mapping[str, Decision]
@@ -34,6 +35,8 @@ class SweepResult:
     suite_runs: tuple[JudgedSuite, ...] = ()
     """The same with how each was run and ended, failures included. `whole_sweep` fills both:
     judging takes a while."""
+    search: SearchResult | None = None
+    """None where the whole grid was walked."""
 
     @property
     def name(self) -> str:
@@ -56,7 +59,19 @@ class SweepResult:
     def best(self) -> TrialResult | None:
         """The cell to confirm: the best lower end among those called faster."""
         chosen = best_candidate(self.decisions)
-        return next((trial for trial in self.trials if trial.trial.id == chosen), None)
+        return self._comparison(chosen)
+
+    @property
+    def chosen(self) -> tuple[TrialResult, ...]:
+        """The cells that are chosen among many, and so have to be confirmed: the best of those
+        called faster, and the one that a search found, where that is another."""
+        searched = None if self.search is None else self._comparison(self.search.best)
+        both = (self.best, searched)
+        found = {trial.trial.id: trial for trial in both if trial is not None}
+        return tuple(found.values())
+
+    def _comparison(self, trial_id: str | None) -> TrialResult | None:
+        return next((trial for trial in self.trials if trial.trial.id == trial_id), None)
 
     def decision(self, result: TrialResult) -> Decision:
         """The decision to show: corrected for comparisons; the others stand alone."""
@@ -82,7 +97,7 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     manifest = folder.manifest()
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
     found = [trial_result(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
-    return sweep_result(manifest, found)
+    return sweep_result(manifest, found, search_record=folder.search())
 
 
 def whole_sweep(folder: SweepFolder) -> SweepResult:
@@ -92,8 +107,15 @@ def whole_sweep(folder: SweepFolder) -> SweepResult:
     return replace(read_sweep(folder), suites=found, suite_runs=runs)
 
 
-def sweep_result(manifest: Mapping[str, Any], found: Sequence[TrialResult]) -> SweepResult:
-    comparisons = tuple(result for result in found if result.trial.kind == "comparison")
+def sweep_result(
+    manifest: Mapping[str, Any],
+    found: Sequence[TrialResult],
+    search_record: Mapping[str, Any] | None = None,
+) -> SweepResult:
+    planned = tuple(result for result in found if result.trial.kind == "comparison")
+    comparisons = planned
+    if steered(manifest):
+        comparisons = tuple(r for r in planned if r.outcome is not None or r.pairs)
     with_pairs = {result.trial.id: result.headline for result in comparisons if result.pairs}
     confidence = comparisons[0].trial.protocol.confidence if comparisons else 0.95
     return SweepResult(
@@ -102,4 +124,10 @@ def sweep_result(manifest: Mapping[str, Any], found: Sequence[TrialResult]) -> S
         controls=tuple(result for result in found if result.trial.kind == "aa_control"),
         confirmations=tuple(result for result in found if result.trial.kind == "confirmation"),
         decisions=corrected(with_pairs, confidence=confidence) if with_pairs else {},
+        search=search_result(
+            manifest,
+            comparisons,
+            not_proposed=len(planned) - len(comparisons),
+            record=search_record,
+        ),
     )

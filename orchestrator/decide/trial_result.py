@@ -11,6 +11,7 @@ from orchestrator.analyse.pairs import SPEEDUPS, Pair, pair_of
 from orchestrator.analyse.rung import Rung
 from orchestrator.analyse.rung_figures import rung_of
 from orchestrator.analyse.saturation import saturation_open
+from orchestrator.decide.objective import as_metrics, scores
 from orchestrator.decide.verdict import Decision, decide_pairs, should_stop
 from orchestrator.measure.slo import SloBounds
 from orchestrator.plan.trial import Trial
@@ -119,10 +120,13 @@ def _step(
 
 
 class PairJudge:
-    """run.trial.Judge: the headline's decision after every pair. Picklable."""
+    """run.trial.Judge: the headline's decision after every pair, and what a search looks for.
 
-    def __init__(self, slo: SloBounds | None = None) -> None:
-        self._slo = slo
+    Picklable.
+    """
+
+    def __init__(self, slo: SloBounds | None = None, objectives: Sequence[str] = ()) -> None:
+        self._slo, self._objectives = slo, tuple(objectives)
         self._seen: dict[tuple[str, int], Pair] = {}
 
     def __call__(
@@ -149,6 +153,7 @@ class PairJudge:
         shown.append(("acceptance_rate", _acceptance_rate(figures)))
         shown.append(("acceptance_length", _acceptance_length(figures)))
         metrics.update({name: value for name, value in shown if value is not None})
+        metrics.update(as_metrics(scores(pairs, trial.protocol, self._objectives, {})))
         return Judgement(
             metrics=metrics,
             valid_pairs=decision.pairs,

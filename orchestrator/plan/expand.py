@@ -12,6 +12,7 @@ from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.notices import general_notices, unchecked
 from orchestrator.plan.plan import Estimate, Notice, Plan, SkippedCell
 from orchestrator.plan.prompts import derived_seed, prompt_starts
+from orchestrator.plan.search import search_plan
 from orchestrator.plan.stock import prompt_stock
 from orchestrator.plan.trial import Cell, LoadPoint, Protocol, Trial, TrialKind
 from orchestrator.spec.experiment import Experiment
@@ -68,6 +69,8 @@ def make_plan(
     notices += unchecked(
         experiment, target=target, drafts=drafts, prompt_sets=prompt_sets, cluster=cluster
     )
+    search, unknown = search_plan(experiment, trials)
+    notices += unknown
     return Plan(
         name=experiment.name,
         trials=trials,
@@ -79,6 +82,7 @@ def make_plan(
         control=control,
         seed=experiment.seed,
         simulated=experiment.simulated,
+        search=search,
     )
 
 

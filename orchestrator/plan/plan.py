@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +60,29 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class SearchPlan:
+    """How the comparisons of a plan are walked."""
+
+    algorithm: str
+    scheduler: str
+    objectives: tuple[str, ...]
+    constraints: Mapping[str, float]
+    """The service objectives, in seconds: a cell that breaks one is no candidate for the best."""
+    candidates: int
+    trials: int | None
+    minutes: float | None
+    device_hours: float | None
+    first: tuple[str, ...]
+    """Ids of the trials to try first, in order."""
+    preset: str | None = None
+
+    @property
+    def most_trials(self) -> int:
+        """Comparisons that are begun at most."""
+        return self.candidates if self.trials is None else min(self.trials, self.candidates)
+
+
+@dataclass(frozen=True)
 class Plan:
     """Trials in the order in which they run: all of one speculative deployment together."""
 
@@ -74,6 +98,8 @@ class Plan:
     """Why the A/A control is where it is."""
     seed: int
     simulated: bool = False
+    search: SearchPlan | None = None
+    """None: every cell, in this order."""
 
     @property
     def engine_starts(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.decide.trial_result import TrialResult
 from orchestrator.plan.trial import Protocol
 from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.language import Words
@@ -16,6 +17,7 @@ from orchestrator.report.row import (
     trial_label,
     verdict_name,
 )
+from orchestrator.report.search_text import search_section
 from orchestrator.report.stage_text import stage_section
 from orchestrator.report.suite_text import suite_sections
 from orchestrator.report.words import control_sentence, preconditions
@@ -69,6 +71,7 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
     yield ""
     yield preconditions(result, words)
     yield ""
+    yield from search_section(result, words)
     yield from _best(result, words)
     yield from ladder_section(result, words)
     yield from suite_sections(result)
@@ -93,15 +96,20 @@ def best_sentences(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]
     """The best cell and what it did on prompts not used before; or that there is none."""
     if result.best is None:
         yield words("report.no_cell_faster")
-        return
-    best = result.best
-    yield words(
-        "report.best_cell",
-        cell=trial_label(best.trial, words),
-        speedup=speedup_text(result.decision(best)),
-    )
+    for chosen in result.chosen:
+        speedup = speedup_text(result.decision(chosen))
+        if chosen is result.best:
+            label = trial_label(chosen.trial, words)
+            yield words("report.best_cell", cell=label, speedup=speedup)
+        else:
+            yield words("search.best_again", speedup=speedup)
+        yield from _confirmed(result, chosen, words)
+
+
+def _confirmed(result: SweepResult, chosen: TrialResult, words: Words) -> Iterator[str]:
     for confirmation in result.confirmations:
-        if confirmation.trial.cell == best.trial.cell:
+        trial = confirmation.trial
+        if trial.cell == chosen.trial.cell and trial.pair == chosen.trial.pair:
             again = confirmation.headline
             yield words(
                 "report.confirmed",

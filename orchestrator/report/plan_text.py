@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.plan.deployment import DeploymentPair
 from orchestrator.plan.plan import Estimate, Notice, Plan, SkippedCell
 from orchestrator.plan.trial import Cell, Trial
+from orchestrator.report.search_plan_text import search_plan_sentences
 
 _LONGEST_AXIS = 12
 
@@ -97,6 +98,9 @@ def _totals(plan: Plan) -> str:
         f"{least:.2g} to {most:.2g} {kind}\n"
         f"  {estimate.assumption}\n"
         f"Control: {plan.control}"
+        + "".join(
+            f"\n{line}" for line in (search_plan_sentences(plan.search) if plan.search else ())
+        )
     )
 
 
@@ -156,6 +160,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
             for severity, _ in _TITLES
         },
         "estimate": _estimate(plan.estimate),
+        "search": None if plan.search is None else asdict(plan.search),
     }
 
 

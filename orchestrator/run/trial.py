@@ -55,6 +55,11 @@ class _Ended(Exception):
         self.failure, self.cause, self.log_tail = failure, cause, log_tail
 
 
+class _Stopped(Exception):
+    def __init__(self, reason: str, valid_pairs: int) -> None:
+        self.reason, self.valid_pairs = reason, valid_pairs
+
+
 @dataclass
 class TrialRunner:
     """Everything a trial needs of the outside world."""
@@ -85,6 +90,8 @@ class TrialRunner:
         pairs = list(folder.pairs())
         try:
             judgement = self._measure(trial, blocks, folder, report, pairs, seconds)
+        except _Stopped as stop:
+            outcome = seconds.outcome(trial, "stopped", pairs, stop.valid_pairs, cause=stop.reason)
         except _Ended as end:
             outcome = seconds.outcome(
                 trial, "failed", pairs, 0, failure=end.failure, cause=end.cause, log=end.log_tail
@@ -129,9 +136,11 @@ class TrialRunner:
                 pairs.append(pair)
                 seconds.measured(pair)
                 judgement = self.judge(trial, pairs)
-                report(
-                    PairReport(trial.id, len(pairs), trial.protocol.pairs_max, judgement.metrics)
-                )
+                ends = judgement.stop or not _goes_on(trial, pairs)
+                most = trial.protocol.pairs_max
+                reason = report(PairReport(trial.id, len(pairs), most, judgement.metrics, ends))
+                if reason is not None and not ends:
+                    raise _Stopped(reason, judgement.valid_pairs)
         except _Ended as end:
             if end.failure in (FailureClass.CRASHED, FailureClass.UNRESPONSIVE):
                 broken = self.pool.broken_arms(lease)

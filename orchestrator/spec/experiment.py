@@ -14,7 +14,7 @@ from orchestrator.spec.load import ClosedLoad, Load, OpenLoad
 from orchestrator.spec.measure import Measure
 from orchestrator.spec.placement import Placement
 from orchestrator.spec.sampling import RequestSampling
-from orchestrator.spec.search import Search, Suite
+from orchestrator.spec.search import OF_THE_SLO, Search, Suite
 from orchestrator.spec.section import Name, Section, Text, Whole, broken, defaults
 from orchestrator.spec.sweep import Sweep
 from orchestrator.spec.tracking import Tracking
@@ -132,6 +132,41 @@ class Experiment(Section):
                 involves=involves,
             )
         return self
+
+    @model_validator(mode="after")
+    def _search_has_what_it_needs(self) -> Experiment:
+        of_the_slo = [name for name in self.objectives if name in OF_THE_SLO]
+        if of_the_slo and not self.slo:
+            raise broken(
+                "needs service objectives to be measured against",
+                value=f"'{of_the_slo[0]}'",
+                hint="give slo, for example slo: {ttft_p99_s: 0.5}",
+                key=("search", "objective"),
+                involves=[("slo",), ("search", "preset")],
+            )
+        if self.search.algorithm != "grid" and self.load.refine:
+            raise broken(
+                f"acts only with search.algorithm: grid; {self.search.algorithm} leaves rungs of "
+                "the ladders out",
+                value=self.load.refine,
+                hint="take refine away, or search the whole grid",
+                key=("load", "refine"),
+                involves=[("search", "algorithm"), ("search", "preset")],
+            )
+        if self.search.scheduler != "none" and self.measure.looks == "once":
+            raise broken(
+                "must be every together with a scheduler: it looks after every pair",
+                value="'once'",
+                hint="search.scheduler: none, or measure.looks: every",
+                key=("measure", "looks"),
+                involves=[("search", "scheduler"), ("search", "preset")],
+            )
+        return self
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What the search looks for; the metric of the verdict where the file does not say."""
+        return self.search.objective or (self.measure.metric,)
 
     def as_plain(self) -> dict[str, Any]:
         """The resolved experiment as plain JSON, for the records; a password in a URI is masked."""

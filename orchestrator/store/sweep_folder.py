@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +51,15 @@ class SweepFolder:
         path = self.path / "added.json"
         return _read_trials(path) if path.exists() else ()
 
+    def save_search(self, record: Mapping[str, Any]) -> None:
+        """How the search went: what it was given, what it spent, why it ended."""
+        write_json(self.path / "search.json", dict(record))
+
+    def search(self) -> dict[str, Any] | None:
+        """None where nothing was searched."""
+        path = self.path / "search.json"
+        return dict(read_json(path)) if path.exists() else None
+
     def trials(self) -> tuple[Trial, ...]:
         """Planned and added. Raises: StoreError when damaged or of another version."""
         return (*_read_trials(self.path / "trials.json"), *self.added())
@@ -76,16 +85,21 @@ class SweepFolder:
             raise _of_another_version(path, error) from error
 
     def unfinished(
-        self, trials: Sequence[Trial], *, retry_failed: bool = False
+        self,
+        trials: Sequence[Trial],
+        *,
+        retry_failed: bool = False,
+        retry_stopped: bool = False,
     ) -> tuple[Trial, ...]:
-        """Trials that have not ended; with `retry_failed` also those that ended in failure."""
-        return tuple(trial for trial in trials if not self._ended(trial, retry_failed))
+        """Trials that have not ended; with `retry_failed` also those that ended in failure, with
+        `retry_stopped` those that were stopped before their end."""
+        asked = {"failed": retry_failed, "stopped": retry_stopped}
+        again = {status for status, wanted in asked.items() if wanted}
+        return tuple(trial for trial in trials if not self._ended(trial, again))
 
-    def _ended(self, trial: Trial, retry_failed: bool) -> bool:
+    def _ended(self, trial: Trial, again: Set[str]) -> bool:
         outcome = self.trial(trial.id).outcome()
-        if outcome is None:
-            return False
-        return not (retry_failed and outcome.status == "failed")
+        return outcome is not None and outcome.status not in again
 
     @contextmanager
     def locked(self) -> Iterator[None]:

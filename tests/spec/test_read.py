@@ -121,10 +121,6 @@ SUITES = "performance, functional, quality, losslessness, boundary, isolation, o
 @pytest.mark.parametrize(
     ("text", "key", "available"),
     [
-        ("search: {algorithm: optuna}\n", "search.algorithm", "grid"),
-        ("search: {algorithm: random}\n", "search.algorithm", "grid"),
-        ("search: {scheduler: asha}\n", "search.scheduler", "none"),
-        ("search: {scheduler: median}\n", "search.scheduler", "none"),
         ("suites: [performance, soak]\n", "suites[1]", SUITES),
     ],
 )

@@ -28,7 +28,7 @@ def test_our_experiments_satisfy_it(file: Path) -> None:
     "wrong",
     [
         "seeed: 1",
-        "search: {algorithm: optuna}",
+        "search: {algorithm: optimal}",
         "load: {mode: opn}",
         "measure: {confidence: 2}",
         "engine: {max_model_len: 0}",

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.cli.preparation import Prepared, prepare
 from orchestrator.cli.running import Engines, simulated_engines
+from orchestrator.cli.searching import steer
 from orchestrator.cli.sweep import manifest_of
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import OnProgress, Progress, TrackedRun, TrackedSweep
@@ -29,6 +30,7 @@ workloads:
   - {{name: chat, prompts: bundled:chat, output_tokens: 24}}
 measure: {{pairs: {{min: 3, max: 5}}}}
 seed: 3
+{more}
 """
 
 
@@ -38,9 +40,10 @@ def write_experiment(
     name: str = "story",
     simulated: str = "{profile: fast, acceptance: 0.8}",
     lengths: str = "[2, 4]",
+    more: str = "",
 ) -> Path:
     path = folder / f"{name}.yaml"
-    path.write_text(EXPERIMENT.format(name=name, simulated=simulated, lengths=lengths))
+    path.write_text(EXPERIMENT.format(name=name, simulated=simulated, lengths=lengths, more=more))
     return path
 
 
@@ -101,6 +104,7 @@ def sweep_of(
     on_progress: OnProgress | None = None,
     executor: Engines | None = None,
     suites: tuple[str, ...] | None = None,
+    retry_stopped: bool = False,
 ) -> tuple[Sweep, Prepared]:
     prepared = prepare(file, offline=True, suites=suites)
     folder = SweepFolder(results / prepared.experiment.name)
@@ -118,6 +122,8 @@ def sweep_of(
             suite_executor=engines,
             open_tracker=lambda: kept,
             on_progress=on_progress or Events(),
+            steer=steer(prepared, folder),
+            retry_stopped=retry_stopped,
         ),
         prepared,
     )

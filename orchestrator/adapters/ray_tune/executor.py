@@ -12,8 +12,9 @@ from ray import tune
 
 from orchestrator.adapters.ray_tune.pool_actor import RemotePool
 from orchestrator.adapters.ray_tune.progress import ProgressCallback
+from orchestrator.adapters.ray_tune.steered import SteeredScheduler, SteeredSearcher
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import Blocks, Job, OnProgress, PairProvider, PairReport
+from orchestrator.ports import Blocks, Job, OnProgress, PairProvider, PairReport, Steering
 from orchestrator.records import FailureClass, Outcome
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
@@ -42,12 +43,14 @@ class RayTuneExecutor:
     slots: int
     storage: Path
 
-    def run(self, jobs: Sequence[Job], on_progress: OnProgress) -> dict[str, Outcome]:
+    def run(
+        self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
+    ) -> dict[str, Outcome]:
         if not jobs:
             return {}
         trials = [job.trial for job in jobs]
         by_id = {trial.id: trial for trial in trials}
-        progress = ProgressCallback(by_id, self.pool, self.folder, on_progress)
+        progress = ProgressCallback(by_id, self.pool, self.folder, on_progress, steering)
         trainable = tune.with_resources(
             tune.with_parameters(
                 _run_in_tune,
@@ -66,8 +69,7 @@ class RayTuneExecutor:
         os.environ.setdefault("TUNE_MAX_PENDING_TRIALS_PG", str(self.slots))
         tuner = tune.Tuner(
             trainable,
-            param_space={"point": tune.grid_search([_point(trial) for trial in trials])},
-            tune_config=tune.TuneConfig(max_concurrent_trials=self.slots, reuse_actors=True),
+            **self._walk(trials, steering, progress),
             run_config=tune.RunConfig(
                 name="tune",
                 storage_path=str(self.storage),
@@ -78,6 +80,8 @@ class RayTuneExecutor:
         )
         tuner.fit()
         progress.drain_engine_events()
+        if steering is not None:
+            return dict(progress.outcomes)
         return {
             trial.id: progress.outcomes.get(trial.id)
             or Outcome(
@@ -87,6 +91,27 @@ class RayTuneExecutor:
                 "Ray Tune ended without running this trial; run the same command again",
             )
             for trial in trials
+        }
+
+    def _walk(
+        self, trials: Sequence[Trial], steering: Steering | None, progress: ProgressCallback
+    ) -> dict[str, Any]:
+        """Every trial in its order, or those that a search suggests."""
+        if steering is None:
+            return {
+                "param_space": {"point": tune.grid_search([_point(trial) for trial in trials])},
+                "tune_config": tune.TuneConfig(max_concurrent_trials=self.slots, reuse_actors=True),
+            }
+        scheduler = SteeredScheduler(steering)
+        progress.reasons = scheduler.reasons
+        return {
+            "tune_config": tune.TuneConfig(
+                search_alg=SteeredSearcher(steering, _point),
+                scheduler=scheduler,
+                num_samples=len(trials),
+                max_concurrent_trials=self.slots,
+                reuse_actors=True,
+            )
         }
 
 

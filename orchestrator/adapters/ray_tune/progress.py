@@ -11,7 +11,7 @@ import ray
 from ray import tune
 
 from orchestrator.plan.trial import Trial
-from orchestrator.ports import OnProgress, PairReport, Progress
+from orchestrator.ports import OnProgress, PairReport, Progress, Steering
 from orchestrator.records import FailureClass, Outcome
 from orchestrator.store import SweepFolder
 
@@ -34,11 +34,17 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
         pool: Any,
         folder: SweepFolder,
         on_progress: OnProgress,
+        steering: Steering | None = None,
     ) -> None:
         self._trials = trials
         self._pool = pool
         self._folder = folder
         self._on_progress = on_progress
+        self._steering = steering
+        self._valid_pairs: dict[str, int] = {}
+        self._began: dict[str, float] = {}
+        self.reasons: Mapping[str, str] = {}
+        """Why trials were stopped by the scheduler, by trial id."""
         self._polled_at = 0.0
         self.outcomes: dict[str, Outcome] = {}
 
@@ -57,6 +63,7 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
             self.drain_engine_events()
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._began[self._ours(trial).id] = time.monotonic()
         self._on_progress(Progress("trial_started", trial=self._ours(trial)))
 
     def on_trial_result(
@@ -64,7 +71,9 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
     ) -> None:
         ours = self._ours(trial)
         if "report" in result:
-            self._on_progress(Progress("pair", trial=ours, report=PairReport(**result["report"])))
+            report = PairReport(**result["report"])
+            self._valid_pairs[ours.id] = int(report.metrics.get("valid_pairs", 0))
+            self._on_progress(Progress("pair", trial=ours, report=report))
         if "outcome" in result:
             facts = dict(result["outcome"])
             if facts["failure"] is not None:
@@ -79,6 +88,8 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
 
     def _ended(self, trial: Trial, error: str | None) -> None:
         outcome = self.outcomes.get(trial.id)
+        if outcome is None and trial.id in self.reasons:
+            outcome = self._stopped(trial)
         if outcome is None:
             # The trial's own process died, so it could not record its end: we do.
             lines = (error or "").strip().splitlines()
@@ -94,7 +105,27 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
             self._folder.trial(trial.id).save_outcome(outcome)
             ray.get(self._pool.reclaim.remote(trial.id))
             self.outcomes[trial.id] = outcome
+        if self._steering is not None:
+            self._steering.ended(outcome, time.monotonic())
         self._on_progress(Progress("trial_ended", trial=trial, outcome=outcome))
+
+    def _stopped(self, trial: Trial) -> Outcome:
+        """Tune ends a stopped trial's function between two pairs, and may not wait for it: so its
+        outcome is written here, and its engines are taken back."""
+        blocks = self._folder.trial(trial.id).pairs()
+        outcome = Outcome(
+            trial.id,
+            "stopped",
+            cause=self.reasons[trial.id],
+            pairs_measured=len(blocks),
+            pairs_valid=self._valid_pairs.get(trial.id, 0),
+            wall_s=time.monotonic() - self._began.get(trial.id, time.monotonic()),
+            measured_s=sum(block.duration_s for pair in blocks for block in pair),
+        )
+        self._folder.trial(trial.id).save_outcome(outcome)
+        ray.get(self._pool.reclaim.remote(trial.id))
+        self.outcomes[trial.id] = outcome
+        return outcome
 
     def _ours(self, trial: Any) -> Trial:
         return self._trials[trial.config["point"]["id"]]

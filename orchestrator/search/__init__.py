@@ -1,0 +1,1 @@
+"""Which cell is measured next: pure, seeded, and told everything it knows."""
