@@ -4,6 +4,7 @@
     ├── SpecError                      exit 2    the experiment file, or a flag, is wrong
     ├── ModelUnavailable               exit 2    a model cannot be had here; says what to do
     ├── WorkloadError                  exit 2    a prompt set cannot be read or is too small
+    ├── EnvironmentChanged             exit 2    another engine, device or machine than before
     ├── DeploymentError                exit 3    an engine did not start, or died
     ├── TrialsFailed                   exit 4    the sweep finished; some trials did not
     ├── MeasurementInvalid             exit 5    nothing valid was measured
@@ -67,6 +68,12 @@ class ModelUnavailable(OrchestratorError):
 
 
 class WorkloadError(OrchestratorError):
+    exit_status = 2
+
+
+class EnvironmentChanged(OrchestratorError):
+    """What is measured now would not be comparable with what the sweep holds."""
+
     exit_status = 2
 
 

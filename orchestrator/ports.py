@@ -200,6 +200,7 @@ class Progress:
 
     kind: str
     """engine_starting | engine_ready | engine_failed | trial_started | pair | trial_ended |
+    trial_reused |
     suite_started | suite_said | suite_ended"""
     trial: Trial | None = None
     report: PairReport | None = None

@@ -15,16 +15,20 @@ from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
 from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
+from orchestrator.errors import EnvironmentChanged
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Steering, Tracker
 from orchestrator.report.tracked import tracked_run, tracked_sweep
 from orchestrator.report.written import write_report
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
+from orchestrator.store.comparable import changes
 from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
 from orchestrator.tracking import Tracking, close_sweep, log_suite
 
 OpenTracker = Callable[[], Tracker]
+Reuse = Callable[[Sequence[Trial]], Mapping[str, str]]
+"""The name of the sweep that measured it, by the id of every trial that could be taken over."""
 Steer = Callable[[Sequence[Trial]], "Search"]
 """A search over the plan, given the trials that may still run."""
 
@@ -54,6 +58,8 @@ class Sweep:
     """How many loads may be added to the ladders."""
     retry_failed: bool = False
     retry_stopped: bool = False
+    reuse: Reuse | None = None
+    """Takes over what other sweeps have measured; None: everything is measured here."""
     steer: Steer | None = None
     """Makes the search over the comparisons; None: every one of them, in the plan's order."""
 
@@ -76,13 +82,16 @@ def run_sweep(sweep: Sweep) -> Finished:
     """
     with sweep.folder.locked():
         began = time.time()
-        _begin(sweep)
+        comparable = _begin(sweep)
         tracking = Tracking(sweep.folder, sweep.open_tracker)
         try:
             on_progress = _tracked(sweep, tracking)
+            _reuse(sweep, on_progress)
             _run_plan(sweep, on_progress)
-            _go_on_refining(sweep, on_progress)
-            notes = [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
+            notes: list[str] = []
+            if comparable:
+                _go_on_refining(sweep, on_progress)
+                notes += [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
             _run_suites(sweep, on_progress)
             result = whole_sweep(sweep.folder)
             report = write_report(result, sweep.folder.path)
@@ -96,19 +105,59 @@ def run_sweep(sweep: Sweep) -> Finished:
         return Finished(result, report, tracking.location, tuple(notes))
 
 
-def _begin(sweep: Sweep) -> None:
-    """Record what is asked. What an earlier run of the same sweep recorded about itself stays."""
+_ABOUT_ITSELF = ("sweep_id", "created_unix_s")
+_MEASURED_IN = ("environment", "fingerprint")
+
+
+def _begin(sweep: Sweep) -> bool:
+    """Record what is asked. What an earlier run of the same sweep recorded about itself stays.
+
+    Returns whether something may be measured here beside what is there. In another environment
+    nothing may; where nothing has to, the sweep is only reported, as it was measured.
+    Raises: EnvironmentChanged.
+    """
     known: dict[str, object] = {}
+    comparable = True
     if (sweep.folder.path / "sweep.json").exists():
         earlier = sweep.folder.manifest()
-        known = {name: earlier[name] for name in ("sweep_id", "created_unix_s") if name in earlier}
+        changed = changes(earlier, sweep.manifest)
+        comparable = not changed
+        if changed and _todo(sweep, sweep.jobs) and _has_records(sweep):
+            raise EnvironmentChanged(
+                f"{sweep.folder.path}: the environment has changed since this sweep was measured "
+                f"({'; '.join(changed)}); give the experiment another name, or measure it anew "
+                "with --fresh (what is there is set aside, not deleted)"
+            )
+        comparable = comparable or not _has_records(sweep)
+        kept = _ABOUT_ITSELF if comparable else (*_ABOUT_ITSELF, *_MEASURED_IN)
+        known = {name: earlier[name] for name in kept if name in earlier}
     sweep.folder.begin({**sweep.manifest, **known})
     begin_suites(sweep.folder, sweep.suites)
     if not sweep.jobs and (sweep.folder.path / "trials.json").exists():
-        return  # only suites are asked for: the trials of an earlier run stay
+        return comparable  # only suites are asked for: the trials of an earlier run stay
     sweep.folder.save_trials([job.trial for job in sweep.jobs])
     pairs = {job.trial.pair.key for job in sweep.jobs}
     sweep.folder.save_added([t for t in sweep.folder.added() if t.pair.key in pairs])
+    return comparable
+
+
+def _has_records(sweep: Sweep) -> bool:
+    return any(sweep.folder.trial(job.trial.id).path.exists() for job in sweep.jobs)
+
+
+def _reuse(sweep: Sweep, on_progress: OnProgress) -> None:
+    """Take over what other sweeps measured. The control speaks of this machine now, so it is
+    measured here, unless nothing else is."""
+    if sweep.reuse is None:
+        return
+    comparisons = [job for job in sweep.jobs if job.trial.kind == "comparison"]
+    taken = dict(sweep.reuse([job.trial for job in _todo(sweep, comparisons)]))
+    if comparisons and not _todo(sweep, comparisons):
+        taken |= sweep.reuse([job.trial for job in _todo(sweep, sweep.jobs)])
+    by_id = {job.trial.id: job.trial for job in sweep.jobs}
+    for trial_id, name in taken.items():
+        outcome = sweep.folder.trial(trial_id).outcome()
+        on_progress(Progress("trial_reused", by_id[trial_id], outcome=outcome, text=name))
 
 
 def _run_plan(sweep: Sweep, on_progress: OnProgress) -> None:
@@ -198,7 +247,7 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
 
 def _tracked(sweep: Sweep, tracking: Tracking) -> OnProgress:
     def forward(event: Progress) -> None:
-        if event.kind == "trial_ended" and event.trial is not None:
+        if event.kind in ("trial_ended", "trial_reused") and event.trial is not None:
             tracking.log(event.trial)
         if event.kind == "suite_ended" and event.suite is not None:
             tracking.log_suite(next(job for job in sweep.suites if job.id == event.suite))

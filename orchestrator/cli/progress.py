@@ -64,6 +64,7 @@ class SweepProgress:
             "trial_started": lambda: self._started(event),
             "pair": lambda: self._pair(event),
             "trial_ended": lambda: self._ended(event),
+            "trial_reused": lambda: self._reused(event),
             "tracking_unavailable": lambda: self._line(f"  warning: {event.text}"),
             "suite_started": lambda: self._line(f"suite {event.text}", close=False),
             "suite_said": lambda: self._suite_said(event),
@@ -116,6 +117,14 @@ class SweepProgress:
         self._ended_here += 1
         text = f"[{self._done}/{self._total}] {event.trial.label()}  {_end(event.outcome)}"
         self._rewrite(text + self._left(), close=True)
+
+    def _reused(self, event: Progress) -> None:
+        assert event.trial is not None
+        self._done += 1
+        self._line(
+            f"[{self._done}/{self._total}] {event.trial.label()}  measured before by sweep "
+            f"{event.text}, in the same environment"
+        )
 
     def _left(self) -> str:
         """Remaining time, from the trials that ended in this run."""

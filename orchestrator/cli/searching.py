@@ -54,7 +54,8 @@ def steering(
         result = trial_result(trial, folder.trial(trial.id), slo)
         if result.outcome is not None:
             history = _history(search, result) if search.scheduler != "none" else ()
-            known.append(Known(trial, result.outcome, _scores(search, result), history))
+            reused = folder.trial(trial.id).reused() is not None
+            known.append(Known(trial, result.outcome, _scores(search, result), history, reused))
     estimate = plan.estimate
     return Steering(
         candidates=candidates,

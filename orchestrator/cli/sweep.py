@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import time
 import uuid
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
+from orchestrator.adapters.local.environment import environment_snapshot
 from orchestrator.cli.attaching import AttachedEngines, attached_manifest
 from orchestrator.cli.options import add_suites, add_tracking, suites_asked, tracking_uri
 from orchestrator.cli.preparation import Prepared, prepare
@@ -31,6 +32,8 @@ from orchestrator.ports import OnProgress, Tracker
 from orchestrator.report.terminal import result_table
 from orchestrator.spec.scenario import read_profile
 from orchestrator.store import SweepFolder
+from orchestrator.store.comparable import fingerprint
+from orchestrator.store.reuse import reuse
 from orchestrator.sweep import Finished, Sweep, run_sweep
 from orchestrator.sweep_suites import unfinished_suites
 
@@ -50,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="run trials again that ended in failure"
     )
     parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="measure everything anew: nothing is taken over from other sweeps, and what this one "
+        "holds is set aside",
+    )
+    parser.add_argument(
         "--retry-stopped",
         action="store_true",
         help="go on with trials that a search stopped before their end",
@@ -63,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
     prepared = prepare(args.experiment, offline=args.offline, suites=suites_asked(args))
     _refuse_what_cannot_run(prepared)
     folder = SweepFolder((args.results / prepared.experiment.name).resolve())
+    if args.fresh:
+        with folder.locked():
+            folder.set_aside()
     manifest = manifest_of(prepared, folder)
     jobs = prepared.jobs()
     suites = prepared.suite_jobs()
@@ -96,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
                 on_progress=on_progress,
                 retry_failed=args.retry_failed,
                 retry_stopped=args.retry_stopped,
+                reuse=None if args.fresh else functools.partial(reuse, folder, manifest),
                 steer=steer(prepared, folder),
             )
         )

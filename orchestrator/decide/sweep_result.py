@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestrator.analyse.control import AAControl, aa_control
@@ -35,6 +35,8 @@ class SweepResult:
     suite_runs: tuple[JudgedSuite, ...] = ()
     """The same with how each was run and ended, failures included. `whole_sweep` fills both:
     judging takes a while."""
+    reused: Mapping[str, str] = field(default_factory=dict)
+    """The sweep that measured a trial, by trial id, where it was another one."""
     search: SearchResult | None = None
     """None where the whole grid was walked."""
 
@@ -97,7 +99,9 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     manifest = folder.manifest()
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
     found = [trial_result(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
-    return sweep_result(manifest, found, search_record=folder.search())
+    origins = {result.trial.id: folder.trial(result.trial.id).reused() for result in found}
+    reused = {name: str(origin["sweep"]) for name, origin in origins.items() if origin is not None}
+    return replace(sweep_result(manifest, found, search_record=folder.search()), reused=reused)
 
 
 def whole_sweep(folder: SweepFolder) -> SweepResult:

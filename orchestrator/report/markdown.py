@@ -17,7 +17,7 @@ from orchestrator.report.row import (
     trial_label,
     verdict_name,
 )
-from orchestrator.report.search_text import search_section
+from orchestrator.report.search_text import reused_section, search_section
 from orchestrator.report.stage_text import stage_section
 from orchestrator.report.suite_text import suite_sections
 from orchestrator.report.words import control_sentence, preconditions
@@ -71,6 +71,7 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
     yield ""
     yield preconditions(result, words)
     yield ""
+    yield from reused_section(result, words)
     yield from search_section(result, words)
     yield from _best(result, words)
     yield from ladder_section(result, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from orchestrator.decide.objective import CONFIDENCE, Scores
@@ -86,6 +87,25 @@ def search_section(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]
             cause = "" if trial.outcome is None else words.sentence(str(trial.outcome.cause))
             yield f"- {trial_label(trial.trial, words)}: {cause}"
         yield ""
+
+
+def reused_section(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]:
+    """Which sweeps measured what this one did not have to. Nothing where it measured all."""
+    sentences = reused_sentences(result, words)
+    if sentences:
+        yield f"## {words('reused.title')}"
+        yield ""
+        for sentence in sentences:
+            yield sentence
+            yield ""
+
+
+def reused_sentences(result: SweepResult, words: Words = ENGLISH) -> list[str]:
+    counts = Counter(result.reused.values())
+    return [
+        words("reused.sentence", count=count, sweep=sweep)
+        for sweep, count in sorted(counts.items())
+    ]
 
 
 def _front(result: SweepResult, search: SearchResult, words: Words) -> Iterator[str]:

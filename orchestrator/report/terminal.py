@@ -12,7 +12,7 @@ from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.ladder_text import break_even_sentence, ladder_unit
 from orchestrator.report.row import ENGLISH, Row, load_heading, rows
-from orchestrator.report.search_text import search_sentences
+from orchestrator.report.search_text import reused_sentences, search_sentences
 from orchestrator.report.suite_text import suite_sentences
 from orchestrator.report.words import control_sentence, preconditions
 
@@ -55,6 +55,7 @@ def result_table(result: SweepResult) -> RenderableType:
     below = [
         *failures(result),
         *even,
+        *reused_sentences(result),
         *search_sentences(result),
         *suite_sentences(result),
         control_sentence(result),

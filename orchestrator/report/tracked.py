@@ -67,7 +67,7 @@ def tracked_run(
         params=_params(result),
         metrics=_summary(result, decision),
         steps=tuple(_step(result, index) for index in range(len(result.pairs))),
-        tags=_tags(result, decision, manifest),
+        tags={**_tags(result, decision, manifest), **_reused(folder)},
         note=_note(result, decision),
         artifacts={"trial": folder.path},
         dataset=_dataset(result, manifest),
@@ -225,6 +225,12 @@ def _step(result: TrialResult, index: int) -> dict[str, float]:
         if figures.output_tok_per_s is not None:
             step[f"{arm}_output_tok_per_s"] = figures.output_tok_per_s
     return step
+
+
+def _reused(folder: TrialFolder) -> dict[str, str]:
+    """Which sweep measured the trial, where it was not this one."""
+    origin = folder.reused()
+    return {} if origin is None else {"reused_from": str(origin["sweep"])}
 
 
 def _tags(result: TrialResult, decision: Decision, manifest: Manifest) -> dict[str, str]:

@@ -17,6 +17,8 @@ from orchestrator.store.atomic import read_json, write_json
 from orchestrator.store.suite_folder import SuiteFolder
 from orchestrator.store.trial_folder import TrialFolder
 
+_RECORDS = ("sweep.json", "trials.json", "added.json", "search.json")
+
 
 @dataclass(frozen=True)
 class SweepFolder:
@@ -50,6 +52,20 @@ class SweepFolder:
     def added(self) -> tuple[Trial, ...]:
         path = self.path / "added.json"
         return _read_trials(path) if path.exists() else ()
+
+    def set_aside(self) -> Path | None:
+        """Move what is recorded of trials to `earlier/<n>/`, so that they are measured anew. None:
+        there was nothing. Nothing reads it there."""
+        records = [self.path / name for name in _RECORDS if (self.path / name).exists()]
+        records += [path.parent for path in sorted(self.path.glob("*/trial.json"))]
+        if not records:
+            return None
+        kept = self.path / "earlier"
+        aside = kept / str(len(list(kept.glob("*"))) + 1)
+        aside.mkdir(parents=True)
+        for path in records:
+            path.replace(aside / path.name)
+        return aside
 
     def save_search(self, record: Mapping[str, Any]) -> None:
         """How the search went: what it was given, what it spent, why it ended."""

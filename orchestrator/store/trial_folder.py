@@ -13,6 +13,8 @@ from orchestrator.records import BlockRecord, EngineFacts, FailureClass, Outcome
 from orchestrator.store.atomic import read_json, write_atomically, write_json
 from orchestrator.store.block_file import block_stem, read_block, write_block
 
+REUSED = "reused.json"
+"""Where a trial's records were taken from, when another sweep measured it."""
 _DERIVED = "derived.json"
 """A first line that names what it was derived from, then JSON."""
 
@@ -84,6 +86,11 @@ class TrialFolder:
                     file.replace(file.with_name(f"unpaired-{number}-{file.name}"))
                 discarded += 1
         return discarded
+
+    def reused(self) -> dict[str, Any] | None:
+        """{sweep, sweep_id, fingerprint} of the sweep that measured it; None: this one did."""
+        path = self.path / REUSED
+        return dict(read_json(path)) if path.exists() else None
 
     def save_outcome(self, outcome: Outcome) -> None:
         write_json(self.path / "outcome.json", asdict(outcome))

