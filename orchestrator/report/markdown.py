@@ -75,7 +75,7 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
     yield from search_section(result, words)
     yield from _best(result, words)
     yield from ladder_section(result, words)
-    yield from suite_sections(result)
+    yield from suite_sections(result, words)
     yield from _all_speedups(result, words)
     yield from _figures(result, words)
     yield from stage_section(result, words)

@@ -1,4 +1,7 @@
-"""What the suites found, in words: a matrix of cases by deployments, and every finding."""
+"""What the suites found, in words: a matrix of cases by deployments, and every finding.
+
+What a case must do and what was seen are the suite's own words, in English.
+"""
 
 from __future__ import annotations
 
@@ -6,89 +9,96 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.decide.suite_results import JudgedSuite
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.language import Words
+from orchestrator.report.row import ENGLISH
 from orchestrator.run.suites.record import CaseResult, CaseStatus
 
-_SHOWN = {
-    CaseStatus.PASS: "pass",
-    CaseStatus.FAIL: "**fail**",
-    CaseStatus.BOTH_FAIL: "fail in both",
-    CaseStatus.UNSUPPORTED: "unsupported",
-    CaseStatus.REFUSED: "**unsupported with speculation**",
-    CaseStatus.DIFFERS: "**differs**",
-    CaseStatus.CRASHED: "**crashed**",
-    CaseStatus.NOT_RUN: "not run",
-}
 _FOOTNOTES = (CaseStatus.BOTH_FAIL, CaseStatus.UNSUPPORTED)
+_NAMED = 5
 
 
-def suite_sentences(result: SweepResult) -> list[str]:
+def suite_sentences(result: SweepResult, words: Words = ENGLISH) -> list[str]:
     """One line a suite and pair, for the terminal."""
-    return [_sentence(suite) for suite in result.suite_runs]
+    return [_sentence(suite, words) for suite in result.suite_runs]
 
 
-def suite_sections(result: SweepResult) -> Iterator[str]:
+def suite_sections(result: SweepResult, words: Words = ENGLISH) -> Iterator[str]:
     """A section per suite, in Markdown."""
     for name, suites in result.suites_named().items():
-        yield f"## Suite: {name}"
+        yield f"## {words('suite.section', name=name)}"
         yield ""
         for suite in suites:
-            yield f"- {_sentence(suite)} [{suite.job.id}](suites/{suite.job.id}/)"
+            yield f"- {_sentence(suite, words)} [{suite.job.id}](suites/{suite.job.id}/)"
         yield ""
-        yield from _matrix(suites)
-        yield from _details(suites)
+        yield from _matrix(suites, words)
+        yield from _details(suites, words)
 
 
-def _sentence(suite: JudgedSuite) -> str:
-    text = f"{suite.job.label()}: {suite.verdict}"
+def status_text(status: CaseStatus, words: Words = ENGLISH) -> str:
+    return words(f"suite_status.{status.name.lower()}")
+
+
+def _sentence(suite: JudgedSuite, words: Words) -> str:
+    label = suite.job.label()
     if suite.failed and suite.outcome is not None:
-        return f"{text}: {suite.outcome.failure}: {suite.outcome.cause}"
-    if suite.result is not None and suite.result.findings:
-        named = [f"{case.case} ({case.status})" for case in suite.result.findings]
-        more = f", … {len(named)} in all" if len(named) > 5 else ""
-        return f"{text}: {', '.join(named[:5])}{more}"
-    return text
+        cause = str(suite.outcome.cause)
+        return words("suite.failed", label=label, failure=str(suite.outcome.failure), cause=cause)
+    if suite.result is None or not suite.result.findings:
+        return words("suite.ended", label=label, verdict=suite.verdict)
+    found = [f"{c.case} ({status_text(c.status, words)})" for c in suite.result.findings]
+    named = words("list.separator").join(found[:_NAMED])
+    if len(found) > _NAMED:
+        named = words("suite.more", named=named, total=len(found))
+    return words("suite.found", label=label, verdict=suite.verdict, named=named)
 
 
-def _matrix(suites: Sequence[JudgedSuite]) -> Iterator[str]:
+def _matrix(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
     ran = [suite for suite in suites if suite.result is not None]
     names = dict.fromkeys(c.case for s in ran if s.result is not None for c in s.result.cases)
     if not names:
         return
-    yield "| case | " + " | ".join(s.job.pair.speculative.label() for s in ran) + " |"
+    labels = [suite.job.pair.speculative.label() for suite in ran]
+    yield f"| {words('suite.case')} | " + " | ".join(labels) + " |"
     yield "|" + "---|" * (len(ran) + 1)
     for name in names:
-        cells = [_cell(suite, name) for suite in ran]
+        cells = [_cell(suite, name, words) for suite in ran]
         yield f"| {_escaped(name)} | " + " | ".join(cells) + " |"
     yield ""
 
 
-def _cell(suite: JudgedSuite, name: str) -> str:
-    cases = () if suite.result is None else suite.result.cases
+def _cell(suite: JudgedSuite, name: str, words: Words) -> str:
+    result = suite.result
+    cases = () if result is None else result.cases
     found = next((case for case in cases if case.case == name), None)
-    return "–" if found is None else _SHOWN[found.status]
+    if found is None or result is None:
+        return "–"
+    text = status_text(found.status, words)
+    return f"**{text}**" if found in result.findings else text
 
 
-def _details(suites: Sequence[JudgedSuite]) -> Iterator[str]:
+def _details(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
     for suite in suites:
         result = suite.result
         if result is None:
             continue
         label = suite.job.pair.speculative.label()
         for case in result.findings:
-            yield from _finding(label, case)
+            yield from _finding(label, case, words)
         others = [case for case in result.cases if case.status in _FOOTNOTES]
         for case in others:
-            yield f"- {label}, {case.case}: {case.status}: {_one_line(case.seen)}"
+            status = status_text(case.status, words)
+            yield f"- {label}, {case.case}: {status}: {_one_line(case.seen)}"
         for note in result.notes:
             yield f"- {label}: {_one_line(note)}"
         if result.findings or others or result.notes:
             yield ""
 
 
-def _finding(label: str, case: CaseResult) -> Iterator[str]:
+def _finding(label: str, case: CaseResult, words: Words) -> Iterator[str]:
     who = f" ({', '.join(case.crashed)})" if case.crashed else ""
-    yield f"- **{label}, {case.case}: {case.status}{who}**: {_one_line(case.seen)}"
-    yield f"  It must: {case.must}."
+    status = status_text(case.status, words)
+    yield f"- **{label}, {case.case}: {status}{who}**: {_one_line(case.seen)}"
+    yield f"  {words('suite.must', must=case.must)}"
     if case.reproduce:
         yield ""
         yield "  ```sh"

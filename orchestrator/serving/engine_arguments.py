@@ -24,6 +24,7 @@ FRONTEND = (
     "default_chat_template_kwargs",
     "enable_auto_tool_choice",
     "enable_prompt_tokens_details",
+    "lora_modules",
     "response_role",
     "return_tokens_as_token_ids",
     "tool_call_parser",

@@ -16,6 +16,7 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.entrypoints.openai.models.protocol import LoRAModulePath
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 from vllm.v1.engine import utils as engine_processes
 from vllm.v1.engine.async_llm import AsyncLLM
@@ -90,6 +91,9 @@ def front_end_options(arguments: AsyncEngineArgs, served: ServedEngine) -> Names
     for name in FRONTEND:
         if name in served.engine:
             setattr(options, name, served.engine[name])
+    modules = served.engine.get("lora_modules")
+    if modules is not None:
+        options.lora_modules = [LoRAModulePath(**module) for module in modules]
     options.served_model_name = [served.model_name]
     return options
 
