@@ -18,6 +18,7 @@ from orchestrator.run.suites.catalogue import SUITES, Entry
 from orchestrator.run.suites.openai import chat, read
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteRecord, SuiteResult
 from orchestrator.run.suites.suite import Bench
+from orchestrator.spec.search import PERFORMANCE, SUITE_NAMES
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import run_sweep, track_again
 from tests.sweep.world import Events, RememberingTracker, sweep_of, write_experiment
@@ -279,3 +280,8 @@ def test_a_whole_sweep_by_its_command(tmp_path: Path) -> None:
     result = whole_sweep(SweepFolder(tmp_path / "r" / "story"))
     assert [found.verdict for found in result.suites] == ["all the same"] * 2
     assert main(["report", "story", "--results", str(tmp_path / "r")]) == 0
+
+
+def test_every_suite_that_is_there_is_judged_and_can_be_asked_for() -> None:
+    named = set(SUITE_NAMES.available) - {PERFORMANCE}
+    assert set(SUITES) == set(JUDGES) <= named
