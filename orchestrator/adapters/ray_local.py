@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -54,18 +56,20 @@ def ensure_ray(address: str | None = None) -> RayConnection:
         os.environ.setdefault(name, value)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     if address is not None:
-        ray.init(address=address, namespace="orchestrator", **quiet)
+        with _own_sigterm():
+            ray.init(address=address, namespace="orchestrator", **quiet)
         return RayConnection(started_here=False, connected_here=True)
     _keep_to_loopback()
     for attempt in range(START_ATTEMPTS):
         try:
-            ray.init(
-                address="local",
-                namespace="orchestrator",
-                include_dashboard=False,
-                object_store_memory=OBJECT_STORE_BYTES,
-                **quiet,
-            )
+            with _own_sigterm():
+                ray.init(
+                    address="local",
+                    namespace="orchestrator",
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE_BYTES,
+                    **quiet,
+                )
             break
         except Exception as error:
             # Ray gives its node 30 s to come up, which a busy machine can pass; it raises bare
@@ -73,6 +77,20 @@ def ensure_ray(address: str | None = None) -> RayConnection:
             if "timed out during startup" not in str(error) or attempt + 1 == START_ATTEMPTS:
                 raise
     return RayConnection(started_here=True, connected_here=True)
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Ray replaces the handler of SIGTERM by one that aborts: what a person had set comes back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _keep_to_loopback() -> None:

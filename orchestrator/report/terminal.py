@@ -44,7 +44,8 @@ def result_table(result: SweepResult) -> RenderableType:
             row.temperature,
             row.speedup,
             row.acceptance_length,
-            row.pairs + (f" (+{row.further_pairs})" if row.further_pairs else ""),
+            row.pairs.replace(" of ", "/")
+            + (f" (+{row.further_pairs})" if row.further_pairs else ""),
             Text(row.verdict_alone, style=_style(row)),
         )
     even = [
