@@ -65,6 +65,12 @@ def result_table(result: SweepResult) -> RenderableType:
     return Group(table, *(Text(sentence) for sentence in below if sentence))
 
 
+def _pairs(row: Row) -> str:
+    """`8/10 (+48)`: 8 of 10 pairs count, 48 more would decide."""
+    to_go = f" (+{row.further_pairs})" if row.further_pairs else ""
+    return row.pairs.replace(" of ", "/") + to_go
+
+
 def failures(result: SweepResult) -> list[str]:
     """One line for every distinct cause, and how many trials it ended."""
     causes = Counter(
