@@ -145,7 +145,7 @@ def _compare(b: _Seen, s: _Seen, must: str, timed: bool) -> tuple[CaseStatus, st
         return CaseStatus.FAIL, left
     mine, its = repeats[-1]
     unsound = {
-        arm: [said for kind, said in kinds if not _sound(kind, must)]
+        arm: [said if kind else "answered" for kind, said in kinds if not _sound(kind, must)]
         for arm, kinds in (("baseline", mine), ("speculative", its))
     }
     if len(its) < CROWD and unsound["baseline"]:

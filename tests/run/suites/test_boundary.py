@@ -202,8 +202,9 @@ def test_what_neither_arm_does_is_shown_and_is_no_finding() -> None:
     boom = when(has(temperature=2), instead(500, "boom"))
     world = PlantedWorld(defects={"baseline": boom, "speculative": boom})
     result = judged(world)
-    shown = {case.case: case.status for case in result.cases}
-    assert shown["temperature_2"] is CaseStatus.BOTH_FAIL
+    shown = {case.case: case for case in result.cases}
+    assert shown["temperature_2"].status is CaseStatus.BOTH_FAIL
+    assert "boom" in shown["temperature_2"].seen
     assert result.findings == ()
 
 
