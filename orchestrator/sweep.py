@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
+from orchestrator.decide.schedule import schedule_of
 from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
 from orchestrator.errors import EnvironmentChanged
 from orchestrator.plan.trial import Trial
@@ -91,7 +92,9 @@ def run_sweep(sweep: Sweep) -> Finished:
             notes: list[str] = []
             if comparable:
                 _go_on_refining(sweep, on_progress)
-                notes += [*_refine(sweep, on_progress), *_confirm_best(sweep, on_progress)]
+                notes += _refine(sweep, on_progress)
+                notes += _confirm_best(sweep, on_progress)
+                notes += _confirm_schedule(sweep, on_progress)
             _run_suites(sweep, on_progress)
             result = whole_sweep(sweep.folder)
             report = write_report(result, sweep.folder.path)
@@ -243,6 +246,28 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
         on_progress(Progress("confirming", text="the best cell again, on prompts not used before"))
         sweep.executor.run(todo, on_progress)
     return tuple(notes)
+
+
+def _confirm_schedule(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
+    """A schedule put together from several cells was never run itself: so it is, as a candidate."""
+    schedule = schedule_of(read_sweep(sweep.folder))
+    if schedule is None or "attached" in schedule.based_on.trial.pair.speculative.engine:
+        return ()
+    key = schedule.deployment_pair().key
+    kept = [trial for trial in sweep.folder.added() if trial.pair.key != key]
+    jobs: list[Job] = []
+    for trial in schedule.trials():
+        job = sweep.further(trial, [*kept, *(job.trial for job in jobs)])
+        if isinstance(job, str):
+            return (f"the schedule {schedule.as_option()} was not verified: {job}",)
+        jobs.append(job)
+    sweep.folder.save_added([*kept, *(job.trial for job in jobs)])
+    todo = _todo(sweep, jobs)
+    if todo:
+        text = "the speculation length by batch size, as one engine"
+        on_progress(Progress("confirming", text=text))
+        sweep.executor.run(todo, on_progress)
+    return ()
 
 
 def _tracked(sweep: Sweep, tracking: Tracking) -> OnProgress:

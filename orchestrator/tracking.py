@@ -23,6 +23,7 @@ from orchestrator.report.tracked import (
     tracked_sweep,
     tracked_totals,
 )
+from orchestrator.report.tracked_note import sweep_artifacts
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
 
@@ -173,11 +174,12 @@ def close_sweep(
     tracker: Tracker, result: SweepResult, report: Path, metrics: Mapping[str, float] | None = None
 ) -> None:
     """The totals and the report on the parent run. Raises: TrackingUnavailable."""
-    totals = tracked_totals(result)
+    artifacts = sweep_artifacts(report.parent)
+    totals = tracked_totals(result, artifacts)
     tracker.close_sweep(
         metrics={**totals.metrics, **(metrics or {})},
         tags=totals.tags,
-        artifacts={report.name: report, "sweep.json": report.parent / "sweep.json"},
+        artifacts=artifacts,
         status="FINISHED",
     )
 

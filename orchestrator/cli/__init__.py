@@ -24,6 +24,8 @@ VERBS = {
     "plan": "print what an experiment would run, and what cannot work; starts nothing",
     "serve": "bring deployments up side by side and keep them until Ctrl-C",
     "report": "write the report of a sweep from its stored records",
+    "compare": "two sweeps, or a sweep and a decision, cell by cell; 1 on a regression",
+    "check": "test whether the facts that a decision rests on still hold here; 1 if not",
     "ui": "open MLflow's UI on the tracking store",
     "track": "rebuild a sweep's MLflow runs from its stored records",
     "models": "list and prepare local models and drafts",

@@ -6,6 +6,7 @@ Shared by `plan` (which goes no further) and `sweep`. Imports neither ray nor vl
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,20 +75,25 @@ class Prepared:
 
     def further(self, trial: Trial, added: Sequence[Trial]) -> Job | str:
         """`trial` on prompts that its engines have not met, after those of `added`; or why not."""
-        place = (trial.pair.key, trial.cell.workload.prompts_hash)
-        used = sum(
-            prompts_needed_by(other)
-            for other in (*self.plan.trials, *added)
-            if (other.pair.key, other.cell.workload.prompts_hash) == place
-        )
+        used: Counter[str] = Counter()
+        for other in (*self.plan.trials, *added):
+            if other.cell.workload.prompts_hash == trial.cell.workload.prompts_hash and (
+                other.pair.baseline == trial.pair.baseline
+            ):
+                used[other.pair.key] += prompts_needed_by(other)
+        own = trial.pair.key
+        begin = used[own]
+        if own not in {planned.pair.key for planned in self.plan.trials}:
+            # A schedule, put together from what other engines did: after the prompts of them all.
+            begin += max((count for key, count in used.items() if key != own), default=0)
         count = len(self.prompts[trial.cell.workload.name])
         needed = prompts_needed_by(trial)
-        if used + needed > count and not trial.cell.workload.allow_reuse:
+        if begin + needed > count and not trial.cell.workload.allow_reuse:
             return (
                 f"that takes {needed} prompts not used before, and {trial.cell.workload.name} has "
-                f"{max(0, count - used)} left of {count}"
+                f"{max(0, count - begin)} left of {count}"
             )
-        return Job(trial, self._blocks(trial, used))
+        return Job(trial, self._blocks(trial, begin))
 
     def _blocks(self, trial: Trial, start: int) -> TrialBlocks:
         timeouts = self.experiment.measure.timeouts

@@ -31,16 +31,13 @@ def decoding_share(trial: TrialResult) -> float | None:
 
 
 def verification_share(trial: TrialResult) -> float | None:
-    """Share of a baseline step spent in the target's forward pass, where the engine says so.
+    """Share of a baseline's decode step spent in the target's forward pass.
 
-    Formula: verify_s / (verify_s + sample_s + overhead_s). Undefined: no stage times.
+    Formula: verify_s / step_s, means over decode steps
+    Undefined: the engine does not say what its steps spend their time on.
     """
-    figures = trial.figures["baseline"]
-    verify = figures.get("verify_s")
-    if verify is None:
-        return None
-    whole = verify + figures.get("sample_s", 0.0) + figures.get("overhead_s", 0.0)
-    return verify / whole if whole > 0 else None
+    times = trial.step.baseline
+    return None if times is None or times.step_s <= 0 else times.verify_s / times.step_s
 
 
 def queued(trial: TrialResult) -> bool:

@@ -131,4 +131,9 @@ def _item(cell: CellAt, needed: Needed) -> Message:
             else said("acceptance.span", low=needed.low, high=needed.high)
         ),
         rate=said("acceptance.rate", rate=rate) if rate is not None else said("value.none"),
+        by_steps=(
+            said("value.none")
+            if cell.result.step.break_even_acceptance_length is None
+            else said("acceptance.by_steps", needed=cell.result.step.break_even_acceptance_length)
+        ),
     )

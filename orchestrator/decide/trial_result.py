@@ -14,6 +14,7 @@ from orchestrator.analyse.saturation import saturation_open
 from orchestrator.decide.objective import as_metrics, scores
 from orchestrator.decide.verdict import Decision, decide_pairs, should_stop
 from orchestrator.measure.slo import SloBounds
+from orchestrator.plan.identity import content_hash
 from orchestrator.plan.trial import Trial
 from orchestrator.records import ARMS, Arm, BlockRecord, EngineFacts, Outcome
 from orchestrator.run.trial import Judgement
@@ -39,6 +40,8 @@ class TrialResult:
     ended_unix_s: float | None
     step: BreakEvenStep = NOT_TIMED
     """Where the engines' steps spend their time, and the acceptance length that would be enough."""
+    pair_prompts: tuple[str, ...] = ()
+    """For every pair a hash of what it asked, in the order of `pairs`."""
 
     @property
     def headline(self) -> Decision:
@@ -105,6 +108,7 @@ def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) 
         ended_unix_s=max(
             (block.started_unix_s + block.duration_s for block in times), default=None
         ),
+        pair_prompts=tuple(asked_in(trial, baseline) for baseline, _ in blocks),
     )
 
 
@@ -117,6 +121,12 @@ def _step(
         [speculative for _, speculative in valid],
         speculates=trial.pair.speculative.speculation is not None,
     )
+
+
+def asked_in(trial: Trial, block: BlockRecord) -> str:
+    """Names what a block asked: the prompt set, and which of its prompts."""
+    asked = sorted(f"{r.prompt_id}/{r.turn}" for r in block.requests)
+    return content_hash([trial.cell.workload.prompts_hash, asked])
 
 
 class PairJudge:

@@ -9,6 +9,9 @@ from typing import Any
 
 from orchestrator.plan.identity import content_hash
 
+SCHEDULE_OPTION = "num_speculative_tokens_per_batch_size"
+"""vLLM's option that says how many tokens to draft at which batch size."""
+
 
 @dataclass(frozen=True)
 class Speculation:

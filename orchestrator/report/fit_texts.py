@@ -112,4 +112,37 @@ FIT_TEXTS: Mapping[str, tuple[str, str]] = {
         "{dearer} dearer",
         "未给出价格；按每令牌设备小时计，{cells} 个单元中 {cheaper} 个更便宜，{dearer} 个更贵",
     ),
+    "advice.nothing_measured": (
+        "Not decided: nothing valid was measured.",
+        "未决定：没有任何有效测量。",
+    ),
+    "advice.control_failed": (
+        "Not decided: a baseline differs from itself beyond the margin.",
+        "未决定：基线与自身之差超出容差。",
+    ),
+    "advice.none_faster": (
+        "Off: no cell is faster with speculation.",
+        "关闭：没有单元因投机解码而更快。",
+    ),
+    "advice.none_told": (
+        "Not decided: no cell can be told from the baseline.",
+        "未决定：没有单元能与基线区分。",
+    ),
+    "advice.unsound": (
+        "Off: the fastest cell, {cell}, is not sound ({suites}).",
+        "关闭：最快的单元 {cell} 存在问题（{suites}）。",
+    ),
+    "advice.not_confirmed": (
+        "Off: the fastest cell, {cell}, was not faster on prompts not used before.",
+        "关闭：最快的单元 {cell} 在全新提示上并不更快。",
+    ),
+    "advice.on": (
+        "On: {cell}, {speedup:.2f}x [{low:.2f}, {high:.2f}] on prompts not used before.",
+        "启用：{cell}，在全新提示上 {speedup:.2f}x [{low:.2f}, {high:.2f}]。",
+    ),
+    "advice.on_unconfirmed": (
+        "A candidate for a canary: {cell}, {speedup:.2f}x [{low:.2f}, {high:.2f}], not confirmed "
+        "on prompts not used before.",
+        "可作灰度候选：{cell}，{speedup:.2f}x [{low:.2f}, {high:.2f}]，未在全新提示上证实。",
+    ),
 }

@@ -58,8 +58,12 @@ REASON_TEXTS: Mapping[str, tuple[str, str]] = {
         "{load}：{draft}，{speedup:.2f}x [{low:.2f}, {high:.2f}]，与 {rivals} 无法区分",
     ),
     "acceptance.at_load": (
-        "{load}: {measured:.2f} tokens a step, {needed:.2f}{span} needed{rate}",
-        "{load}：每步 {measured:.2f} 令牌，需要 {needed:.2f}{span}{rate}",
+        "{load}: {measured:.2f} tokens a step, {needed:.2f}{span} needed{by_steps}{rate}",
+        "{load}：每步 {measured:.2f} 令牌，需要 {needed:.2f}{span}{by_steps}{rate}",
+    ),
+    "acceptance.by_steps": (
+        " (by the engine's own step times {needed:.2f})",
+        "（按引擎自身的步时为 {needed:.2f}）",
     ),
     "acceptance.span": (" [{low:.2f}, {high:.2f}]", " [{low:.2f}, {high:.2f}]"),
     "acceptance.rate": (", acceptance rate {rate:.2f}", "，接受率 {rate:.2f}"),

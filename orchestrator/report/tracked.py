@@ -6,15 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from orchestrator.analyse.pairs import SPEEDUPS
+from orchestrator.decide.recommendation import recommend
 from orchestrator.decide.suite_results import JudgedSuite
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Decision
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
-from orchestrator.report.row import speedup_text, verdict_text
+from orchestrator.report.row import verdict_text
+from orchestrator.report.tracked_note import closing_note, trial_note
 from orchestrator.report.words import device_text
 from orchestrator.store import SuiteFolder, TrialFolder
 
@@ -68,7 +71,7 @@ def tracked_run(
         metrics=_summary(result, decision),
         steps=tuple(_step(result, index) for index in range(len(result.pairs))),
         tags={**_tags(result, decision, manifest), **_reused(folder)},
-        note=_note(result, decision),
+        note=trial_note(result, decision, manifest),
         artifacts={"trial": folder.path},
         dataset=_dataset(result, manifest),
         started_unix_s=began,
@@ -130,8 +133,8 @@ def tracked_suite(suite: JudgedSuite, folder: SuiteFolder, manifest: Manifest) -
     )
 
 
-def tracked_totals(result: SweepResult) -> Totals:
-    """Counts of verdicts, and the control, on the parent run."""
+def tracked_totals(result: SweepResult, artifacts: Mapping[str, Path]) -> Totals:
+    """Counts of verdicts, the control, the advice and the conclusions, on the parent run."""
     counts = Counter(
         "failed" if trial.failed else str(result.decision(trial).verdict) for trial in result.trials
     )
@@ -144,6 +147,9 @@ def tracked_totals(result: SweepResult) -> Totals:
         metrics["aa_speedup_high"] = control.interval.high
     best = result.best
     tags = {} if best is None else {"best_cell": best.trial.cell.label()}
+    tags["advice"] = str(recommend(result).advice)
+    # MLflow shows this tag as the run's description.
+    tags["mlflow.note.content"] = closing_note(result, artifacts)
     for name, suites in result.suites_named().items():
         found = [len(suite.result.findings) for suite in suites if suite.result is not None]
         if found:
@@ -251,16 +257,6 @@ def _tags(result: TrialResult, decision: Decision, manifest: Manifest) -> dict[s
     for arm, facts in result.engines.items():
         tags[f"{arm}.engine"] = f"{facts.engine} {facts.engine_version}"
     return tags
-
-
-def _note(result: TrialResult, decision: Decision) -> str:
-    lines = [
-        f"**{verdict_text(result, decision)}** — {decision.metric} {speedup_text(decision)}",
-        *(f"- {note}" for note in decision.notes),
-    ]
-    if result.outcome is not None and result.outcome.cause:
-        lines.append(f"Failure: {result.outcome.cause}")
-    return "\n\n".join(lines)
 
 
 def _dataset(result: TrialResult, manifest: Manifest) -> TrackedDataset | None:

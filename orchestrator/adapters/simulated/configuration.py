@@ -20,10 +20,9 @@ from orchestrator.adapters.simulated.defects import Defect
 from orchestrator.adapters.simulated.faults import Drifts, Faults
 from orchestrator.adapters.simulated.profile import PROFILES, Drafting, SimulatedModel
 from orchestrator.errors import Fault, SpecError
-from orchestrator.plan.deployment import Deployment, Speculation
+from orchestrator.plan.deployment import SCHEDULE_OPTION, Deployment, Speculation
 
 PLACE = "engine.simulated"
-SCHEDULE_OPTION = "num_speculative_tokens_per_batch_size"
 Schedule = tuple[tuple[int, int, int], ...]
 
 _GROUPS = frozenset({"faults", "drifts", "baseline", "speculative"})
