@@ -6,6 +6,7 @@
 | LoadClient | adapters.http | adapters.simulated |
 | ServerProbe | adapters.http (Prometheus text) | adapters.simulated |
 | Asker | adapters.http | adapters.simulated |
+| Embedder | adapters.embedding | adapters.simulated |
 | Telemetry | adapters.local (host), adapters.nvml | adapters.simulated |
 | Executor | adapters.ray_tune | adapters.local |
 | Tracker | adapters.mlflow | adapters.local (none) |
@@ -130,6 +131,13 @@ class Asker(Protocol):
 
     def ask(self, endpoint: Endpoint, asks: Sequence[Ask], *, in_flight: int = 1) -> list[Answer]:
         """The answers in the order of `asks`, with at most `in_flight` open at once."""
+
+
+class Embedder(Protocol):
+    """Sentences as vectors whose angle says how alike they mean."""
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector of length 1 a text; an empty text has one, too."""
 
 
 class ServerProbe(Protocol):

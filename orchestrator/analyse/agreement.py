@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Literal
 
 from orchestrator.analyse.exact_tests import proportion_interval
 from orchestrator.records import RequestRecord
+from orchestrator.run.suites.completion import first_divergence
 
 Unit = Literal["token", "character"]
 
@@ -114,19 +114,6 @@ def compare(baseline: Answer, other: Answer) -> PromptAgreement:
     if baseline.token_ids is not None and other.token_ids is not None:
         return _compare(baseline, other, "token", baseline.token_ids, other.token_ids)
     return _compare(baseline, other, "character", baseline.text, other.text)
-
-
-def first_divergence(one: Sequence[int] | str, other: Sequence[int] | str) -> int | None:
-    """Index of the first unit that differs; an end counts as different from any unit.
-
-    >>> first_divergence([5, 7, 9], [5, 8, 9]), first_divergence([5, 7], [5, 7, 9])
-    (1, 2)
-    Undefined: None when the two are equal.
-    """
-    for index, (a, b) in enumerate(zip_longest(one, other)):
-        if a != b:
-            return index
-    return None
 
 
 def _compare(

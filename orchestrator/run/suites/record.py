@@ -80,6 +80,8 @@ class CaseStatus(StrEnum):
     """Only the speculative arm says that it cannot."""
     DIFFERS = "differs"
     """Both do what they must, but not the same where it must be the same."""
+    CANNOT_TELL = "cannot_tell"
+    """It ran, and the evidence decides neither way."""
     CRASHED = "crashed"
     NOT_RUN = "not run"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from orchestrator.ports import Answer, Ask, Asker, Endpoint, ServerProbe
+from orchestrator.ports import Answer, Ask, Asker, Embedder, Endpoint, ServerProbe
 from orchestrator.records import ARMS
 from orchestrator.run.suites.record import Asked, Health, Subject, SuiteRecord
 
@@ -59,6 +59,8 @@ class Bench:
     """Progress, one line."""
     seed: int = 0
     started_unix_s: float = 0.0
+    embedder: Embedder | None = None
+    """None: the optional package is not installed; what needs it is said to be not available."""
     asked: list[Asked] = field(default_factory=list)
     health: list[Health] = field(default_factory=list)
 
