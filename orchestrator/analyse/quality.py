@@ -18,6 +18,7 @@ from orchestrator.analyse.paired_outcomes import (
     Comparison,
     OutcomeComparison,
     compare_outcomes,
+    majority,
     paired_counts,
 )
 from orchestrator.analyse.paired_ratio import RatioComparison, compare_ratio
@@ -88,26 +89,33 @@ def compare_quality(
     *,
     relaunched: Iterable[Answer] = (),
     similarity: Mapping[str, tuple[float, float]] | None = None,
+    failed: tuple[Mapping[str, bool], Mapping[str, bool]] | None = None,
     margin: float = 0.05,
     level: float = 0.05,
+    difference_level: float | None = None,
 ) -> QualityReport:
     """Every figure of both arms, each with a paired test and the equivalence margin.
+
+    A prompt that was asked several times counts once: by the majority of its answers for a rate
+    (a tie: left out), by their mean for a score or a length. The n-th answers of two arms are put
+    side by side; in what they are compared with each other, the arms must not share seeds.
 
     `relaunched` are a relaunched baseline's answers: how much of its own key information the
     baseline keeps when it is asked again, and how often it changes its language, are the floor for
     what the speculative arm does (without them, these two figures are left out). `similarity`
     maps a prompt to the cosine similarities to the baseline's answer of (the relaunched baseline's,
-    the speculative arm's) answer.
-    The level is shared out over the figures (Bonferroni), so that the chance of any worse figure
-    among equal arms is at most `level`; "no practical difference" is claimed figure by figure.
+    the speculative arm's) answer. `failed` says of each arm's prompts whether the request failed.
+    `difference_level` (default `level`) is shared out over the figures (Bonferroni), so that the
+    chance of any worse figure among equal arms is at most that; "no practical difference" is
+    claimed figure by figure, at `level`.
     """
     mine, its = _by_prompt(baseline), _by_prompt(speculative)
     prompts = [prompt for prompt in mine if prompt in its]
-    first = {prompt: answer_quality(mine[prompt]) for prompt in prompts}
-    second = {prompt: answer_quality(its[prompt]) for prompt in prompts}
+    first = {prompt: [answer_quality(a) for a in mine[prompt]] for prompt in prompts}
+    second = {prompt: [answer_quality(a) for a in its[prompt]] for prompt in prompts}
     floor = _by_prompt(relaunched)
-    figures = len(_RATES) + 2 + 2 * bool(floor) + bool(similarity)
-    strict = level / figures
+    figures = len(_RATES) + 2 + 2 * bool(floor) + bool(similarity) + bool(failed)
+    strict = (difference_level or level) / figures
 
     def rated(a: Mapping[str, bool | None], b: Mapping[str, bool | None]) -> OutcomeComparison:
         counts = paired_counts(a, b)
@@ -115,10 +123,10 @@ def compare_quality(
             lambda at: compare_outcomes(counts, margin=margin, level=at), level, strict
         )
 
-    rates = {
-        name: rated({p: of(q) for p, q in first.items()}, {p: of(q) for p, q in second.items()})
-        for name, of in _RATES.items()
-    }
+    rates = {name: rated(_majorities(first, of), _majorities(second, of))
+             for name, of in _RATES.items()}  # fmt: skip
+    if failed:
+        rates["failed"] = rated(*failed)
 
     def scored(a: Mapping[str, float | None], b: Mapping[str, float | None]) -> MeanComparison:
         return _both_levels(
@@ -127,25 +135,33 @@ def compare_quality(
             strict,
         )
 
-    scores = {
-        "distinct_2": scored(
-            {p: first[p].distinct_2 for p in prompts}, {p: second[p].distinct_2 for p in prompts}
-        )
-    }
+    def distinct(of: Mapping[str, Sequence[AnswerQuality]]) -> dict[str, float | None]:
+        return {prompt: _mean(q.distinct_2 for q in of[prompt]) for prompt in prompts}
+
+    scores = {"distinct_2": scored(distinct(first), distinct(second))}
     if floor:
         known = [prompt for prompt in prompts if prompt in floor]
-        again = {prompt: answer_quality(floor[prompt]) for prompt in known}
+        again = {prompt: [answer_quality(a) for a in floor[prompt]] for prompt in known}
         rates["off_language"] = rated(_off_language(first, again), _off_language(first, second))
-        scores["kept_information"] = scored(
-            {p: kept_information(mine[p].text, floor[p].text).share for p in known},
-            {p: kept_information(mine[p].text, its[p].text).share for p in known},
-        )
+
+        def kept(other: Mapping[str, Sequence[Answer]]) -> dict[str, float | None]:
+            return {
+                p: _mean(
+                    kept_information(a.text, b.text).share
+                    for a, b in zip(mine[p], other[p], strict=False)
+                )
+                for p in known
+            }
+
+        scores["kept_information"] = scored(kept(floor), kept(its))
     if similarity:
         scores["similarity"] = scored(
             {p: pair[0] for p, pair in similarity.items()},
             {p: pair[1] for p, pair in similarity.items()},
         )
-    tokens = all(a[p].token_ids is not None for a in (mine, its) for p in prompts)
+    tokens = all(
+        answer.token_ids is not None for a in (mine, its) for p in prompts for answer in a[p]
+    )
     lengths = _both_levels(
         lambda at: compare_ratio(
             [_length(mine[p], tokens) for p in prompts],
@@ -190,16 +206,32 @@ def cosine(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def _off_language(
-    baseline: Mapping[str, AnswerQuality], other: Mapping[str, AnswerQuality]
+    baseline: Mapping[str, Sequence[AnswerQuality]], other: Mapping[str, Sequence[AnswerQuality]]
 ) -> dict[str, bool | None]:
     """Which answers are in another language than the baseline's; None where either is unclear."""
     return {
-        prompt: None
-        if None in (q.language, other[prompt].language)
-        else q.language != other[prompt].language
-        for prompt, q in baseline.items()
+        prompt: majority(
+            q.language != its.language
+            for q, its in zip(mine, other[prompt], strict=False)
+            if None not in (q.language, its.language)
+        )
+        for prompt, mine in baseline.items()
         if prompt in other
     }
+
+
+def _majorities(
+    answers: Mapping[str, Sequence[AnswerQuality]], of: Callable[[AnswerQuality], bool | None]
+) -> dict[str, bool | None]:
+    return {
+        prompt: majority(known for q in repeats if (known := of(q)) is not None)
+        for prompt, repeats in answers.items()
+    }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _both_levels(compare: Callable[[float], _T], level: float, strict: float) -> _T:
@@ -215,9 +247,14 @@ def _draws(level: float) -> int:
     return max(1999, math.ceil(20 / level))
 
 
-def _length(answer: Answer, tokens: bool) -> int:
-    return len(answer.token_ids) if tokens and answer.token_ids is not None else len(answer.text)
+def _length(answers: Sequence[Answer], tokens: bool) -> float:
+    return sum(
+        len(a.token_ids) if tokens and a.token_ids is not None else len(a.text) for a in answers
+    ) / len(answers)
 
 
-def _by_prompt(answers: Iterable[Answer]) -> dict[str, Answer]:
-    return {answer.prompt_id: answer for answer in answers}
+def _by_prompt(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
+    found: dict[str, list[Answer]] = {}
+    for answer in answers:
+        found.setdefault(answer.prompt_id, []).append(answer)
+    return found

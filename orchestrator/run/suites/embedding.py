@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,3 +30,24 @@ def unpacked(text: str, count: int) -> NDArray[np.float64]:
     if flat.size % count:
         raise ValueError(f"{flat.size} numbers are not {count} vectors of one length")
     return flat.reshape(count, -1)
+
+
+def similarities(
+    embedder: Embedder, baseline: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Mean cosine similarity of another subject's answers to the baseline's, by prompt.
+
+    Formula: mean over all pairs of one answer of each; every pair is of two engines, so the figure
+    does not depend on how often a prompt was asked.
+    """
+    prompts = [prompt for prompt in baseline if baseline[prompt] and other.get(prompt)]
+    mine = embedder.embed([text for p in prompts for text in baseline[p]])
+    its = embedder.embed([text for p in prompts for text in other[p]])
+    found: dict[str, float] = {}
+    first = second = 0
+    for prompt in prompts:
+        end, other_end = first + len(baseline[prompt]), second + len(other[prompt])
+        cosines = np.asarray(mine[first:end]) @ np.asarray(its[second:other_end]).T
+        found[prompt] = float(cosines.mean())
+        first, second = end, other_end
+    return found

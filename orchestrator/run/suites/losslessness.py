@@ -138,9 +138,7 @@ class _Sending:
         self.bench.say("greedy answers of the baseline, again")
         if subject == "baseline_again":
             self._margins("relaunched", self._greedy(AGAIN, subject, self._alone), subject)
-        batched = self._greedy(
-            BATCHED, subject, self._floor, in_flight=self.suite.greedy.in_flight
-        )
+        batched = self._greedy(BATCHED, subject, self._floor, in_flight=self.suite.greedy.in_flight)
         self._margins("other batch", batched, subject)
 
     def samples(self, temperature: float, subjects: Sequence[Subject]) -> None:

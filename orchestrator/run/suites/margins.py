@@ -41,9 +41,9 @@ def read_margins(
 ) -> dict[str, dict[str, Any]]:
     """Log-probabilities, by prompt, of the two tokens at the first divergence; plain JSON.
 
-    `subject`, the baseline or its relaunched copy, is given the prompt and the common part of the two answers as token ids and asked
-    for one more token with its 20 best log-probabilities. Never in the first pass: asking for
-    log-probabilities can itself change what is generated.
+    `subject`, the baseline or its relaunched copy, is given the prompt and the common part of the
+    two answers as token ids and asked for one more token with its 20 best log-probabilities. Never
+    in the first pass: asking for log-probabilities can itself change what is generated.
 
     A token that is not among the 20 gets the lowest of them, an upper bound, and
     `other_at_most` or `baseline_at_most` says so. Without token ids, or where one answer had ended,

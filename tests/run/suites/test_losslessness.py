@@ -12,13 +12,19 @@ from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
 from tests.run.suites.sampling_server import SamplingServer, asked_more_than_once, bench
 
 GREEDY_ONLY = LosslessnessSuite(temperatures=())
-SMALL = LosslessnessSuite(temperatures=(0.6,), sampling=SamplingSize(prompts=4, samples=60, tokens=8))
+SMALL = LosslessnessSuite(
+    temperatures=(0.6,), sampling=SamplingSize(prompts=4, samples=60, tokens=8)
+)
 
 
-USUAL = LosslessnessSuite(temperatures=(0.6,), sampling=SamplingSize(prompts=8, samples=100, tokens=8))
+USUAL = LosslessnessSuite(
+    temperatures=(0.6,), sampling=SamplingSize(prompts=8, samples=100, tokens=8)
+)
 
 
-def judged(server: SamplingServer, suite: LosslessnessSuite = GREEDY_ONLY, seed: int = 0) -> SuiteResult:
+def judged(
+    server: SamplingServer, suite: LosslessnessSuite = GREEDY_ONLY, seed: int = 0
+) -> SuiteResult:
     return judge_losslessness(suite.run(bench(server, seed=seed)))
 
 
