@@ -20,6 +20,11 @@ def embedding_installed() -> bool:
     return all(importlib.util.find_spec(module) is not None for module in MODULES)
 
 
+def installed_embedder() -> MiniLMEmbedder | None:
+    """None without the optional package: what needs it then says so."""
+    return MiniLMEmbedder() if embedding_installed() else None
+
+
 class MiniLMEmbedder:
     """Loads on first use, on the CPU (the devices belong to the engines), without a download.
 

@@ -11,6 +11,7 @@ from orchestrator.adapters.attached.deployer import AttachedDeployer
 from orchestrator.adapters.attached.redacted import RedactedAsker, RedactedClient
 from orchestrator.adapters.attached.survey import Survey, survey
 from orchestrator.adapters.attached.telemetry import AttachedTelemetry
+from orchestrator.adapters.embedding import installed_embedder
 from orchestrator.adapters.http.asker import HttpAsker
 from orchestrator.adapters.http.client import HttpLoadClient
 from orchestrator.adapters.http.prometheus import PrometheusProbe
@@ -102,6 +103,7 @@ class AttachedEngines:
                 asker=RedactedAsker(HttpAsker(tls=access.tls), access),
                 probe=runner.probe,
                 telemetry=runner.telemetry,
+                embedder=installed_embedder(),
             ),
         ).run_suites(jobs, on_progress)
 

@@ -94,6 +94,7 @@ class _RealEngines:
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         """In this process: the engines answer here as they do to trials."""
+        from orchestrator.adapters.embedding import installed_embedder
         from orchestrator.adapters.http.asker import HttpAsker
         from orchestrator.adapters.http.prometheus import PrometheusProbe
         from orchestrator.adapters.ray_local import ray_processes
@@ -106,6 +107,7 @@ class _RealEngines:
             asker=HttpAsker(),
             probe=PrometheusProbe(),
             telemetry=_telemetry(ray_processes),
+            embedder=installed_embedder(),
         )
         LocalSuites(
             self._folder, runner, lambda: drain_engine_events(pool, on_progress)
@@ -272,6 +274,7 @@ class _SimulatedEngines:
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         from orchestrator.adapters.simulated.asker import SimulatedAsker
+        from orchestrator.adapters.simulated.embedder import BagOfWordsEmbedder
 
         world = self._world
         runner = SuiteRunner(
@@ -279,6 +282,7 @@ class _SimulatedEngines:
             asker=SimulatedAsker(world),
             probe=self._runner.probe,
             telemetry=self._runner.telemetry,
+            embedder=BagOfWordsEmbedder(),
             now=lambda: world.now_s,
             unix_s=lambda: world.unix_s,
         )

@@ -11,9 +11,11 @@ from orchestrator.decide.suite_results import JudgedSuite
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.language import Words
 from orchestrator.report.row import ENGLISH
-from orchestrator.run.suites.record import CaseResult, CaseStatus
+from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
 
 _FOOTNOTES = (CaseStatus.BOTH_FAIL, CaseStatus.UNSUPPORTED)
+_IN_FIGURES = ("losslessness", "quality")
+"""Suites whose every case is a figure to be read, whatever its status."""
 _NAMED = 5
 
 
@@ -84,7 +86,7 @@ def _details(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
         label = suite.job.pair.speculative.label()
         for case in result.findings:
             yield from _finding(label, case, words)
-        others = [case for case in result.cases if case.status in _FOOTNOTES]
+        others = [case for case in result.cases if _shown(result, case)]
         for case in others:
             status = status_text(case.status, words)
             yield f"- {label}, {case.case}: {status}: {_one_line(case.seen)}"
@@ -92,6 +94,11 @@ def _details(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
             yield f"- {label}: {_one_line(note)}"
         if result.findings or others or result.notes:
             yield ""
+
+
+def _shown(result: SuiteResult, case: CaseResult) -> bool:
+    in_figures = result.suite in _IN_FIGURES and case not in result.findings
+    return in_figures or case.status in _FOOTNOTES
 
 
 def _finding(label: str, case: CaseResult, words: Words) -> Iterator[str]:

@@ -8,6 +8,8 @@ from orchestrator.analyse.suites.boundary import judge_boundary
 from orchestrator.analyse.suites.functional import judge_functional
 from orchestrator.analyse.suites.isolation import judge_isolation
 from orchestrator.analyse.suites.observability import judge_observability
+from orchestrator.analyse.suites.losslessness import judge_losslessness
+from orchestrator.analyse.suites.quality import judge_quality
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 
 Judge = Callable[[SuiteRecord], SuiteResult]
@@ -17,4 +19,6 @@ JUDGES: dict[str, Judge] = {
     "boundary": judge_boundary,
     "isolation": judge_isolation,
     "observability": judge_observability,
+    "losslessness": judge_losslessness,
+    "quality": judge_quality,
 }

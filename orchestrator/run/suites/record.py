@@ -80,7 +80,7 @@ class CaseStatus(StrEnum):
     """Only the speculative arm says that it cannot."""
     DIFFERS = "differs"
     """Both do what they must, but not the same where it must be the same."""
-    CANNOT_TELL = "cannot_tell"
+    CANNOT_TELL = "cannot tell"
     """It ran, and the evidence decides neither way."""
     CRASHED = "crashed"
     NOT_RUN = "not run"

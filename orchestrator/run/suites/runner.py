@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.errors import DeploymentError, OrchestratorError, StoreError
-from orchestrator.ports import Asker, PairProvider, ServerProbe, Telemetry
+from orchestrator.ports import Asker, Embedder, PairProvider, ServerProbe, Telemetry
 from orchestrator.records import ARMS, FailureClass, Outcome
 from orchestrator.run.suites.catalogue import SUITES
 from orchestrator.run.suites.job import SuiteJob
@@ -29,6 +29,7 @@ class SuiteRunner:
     asker: Asker
     probe: ServerProbe
     telemetry: Telemetry
+    embedder: Embedder | None = None
     now: Callable[[], float] = time.monotonic
     unix_s: Callable[[], float] = time.time
 
@@ -81,6 +82,7 @@ class SuiteRunner:
             deadline_s=self.now() + entry.limit_s,
             say=say,
             seed=job.seed,
+            embedder=self.embedder,
             started_unix_s=self.unix_s(),
         )
         return entry.make().run(bench)

@@ -177,6 +177,7 @@ def test_a_baseline_that_differs_from_itself_convicts_nobody() -> None:
     assert found.verdict == "cannot tell"
 
 
+@pytest.mark.slow
 def test_a_healthy_engine_yields_no_finding_over_20_seeds() -> None:
     for seed in range(20):
         found = judged(SamplingServer(seed), SMALL, seed)
