@@ -7,8 +7,8 @@ from collections.abc import Callable
 from orchestrator.analyse.suites.boundary import judge_boundary
 from orchestrator.analyse.suites.functional import judge_functional
 from orchestrator.analyse.suites.isolation import judge_isolation
-from orchestrator.analyse.suites.observability import judge_observability
 from orchestrator.analyse.suites.losslessness import judge_losslessness
+from orchestrator.analyse.suites.observability import judge_observability
 from orchestrator.analyse.suites.quality import judge_quality
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 

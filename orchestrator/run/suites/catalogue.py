@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from orchestrator.run.suites.boundary import BoundarySuite
 from orchestrator.run.suites.functional import FunctionalSuite
 from orchestrator.run.suites.isolation import IsolationSuite
-from orchestrator.run.suites.observability import ObservabilitySuite
 from orchestrator.run.suites.losslessness import LosslessnessSuite
+from orchestrator.run.suites.observability import ObservabilitySuite
 from orchestrator.run.suites.quality import QualitySuite
 from orchestrator.run.suites.suite import Suite
 
@@ -34,8 +34,6 @@ SUITES: dict[str, Entry] = {
     "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4, limit_s=1800),
     "isolation": Entry(IsolationSuite, requests=120, output_tokens=24, limit_s=1200),
     "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24, limit_s=600),
-    "boundary": Entry(BoundarySuite, requests=2800, output_tokens=4),
-    "isolation": Entry(IsolationSuite, requests=120, output_tokens=24),
     "losslessness": Entry(LosslessnessSuite, requests=860, output_tokens=18, subjects=3),
     "quality": Entry(QualitySuite, requests=608, output_tokens=80, subjects=3),
 }
