@@ -59,6 +59,8 @@ class QualityReport:
     """distinct_2, and against the floor: kept_information, similarity."""
     lengths: RatioComparison
     lengths_from: str
+    compression: RatioComparison
+    """Of answers with a compression ratio (200 bytes and more) in both arms."""
     worse: tuple[str, ...]
     """Figures by which the speculative arm is worse."""
     undecided: tuple[str, ...]
@@ -114,7 +116,7 @@ def compare_quality(
     first = {prompt: [answer_quality(a) for a in mine[prompt]] for prompt in prompts}
     second = {prompt: [answer_quality(a) for a in its[prompt]] for prompt in prompts}
     floor = _by_prompt(relaunched)
-    figures = len(_RATES) + 2 + 2 * bool(floor) + bool(similarity) + bool(failed)
+    figures = len(_RATES) + 3 + 2 * bool(floor) + bool(similarity) + bool(failed)
     strict = (difference_level or level) / figures
 
     def rated(a: Mapping[str, bool | None], b: Mapping[str, bool | None]) -> OutcomeComparison:
@@ -162,28 +164,40 @@ def compare_quality(
     tokens = all(
         answer.token_ids is not None for a in (mine, its) for p in prompts for answer in a[p]
     )
-    lengths = _both_levels(
-        lambda at: compare_ratio(
-            [_length(mine[p], tokens) for p in prompts],
-            [_length(its[p], tokens) for p in prompts],
-            rng, margin=margin, level=at, permutations=_draws(at),
-        ),
-        level,
-        strict,
-    )  # fmt: skip
+
+    def ratio(a: Sequence[float], b: Sequence[float]) -> RatioComparison:
+        return _both_levels(
+            lambda at: compare_ratio(a, b, rng, margin=margin, level=at, permutations=_draws(at)),
+            level,
+            strict,
+        )
+
+    lengths = ratio(
+        [_length(mine[p], tokens) for p in prompts], [_length(its[p], tokens) for p in prompts]
+    )
+    shrunk = [
+        (a, b)
+        for p in prompts
+        if (a := _mean(q.compression_ratio for q in first[p])) is not None
+        and (b := _mean(q.compression_ratio for q in second[p])) is not None
+    ]
+    compression = ratio([a for a, _ in shrunk], [b for _, b in shrunk])
     verdicts = {name: rate.comparison for name, rate in rates.items()}
     verdicts |= {name: score.comparison for name, score in scores.items()}
     bad = dict.fromkeys(rates, Comparison.HIGHER) | dict.fromkeys(scores, Comparison.LOWER)
     worse = [name for name, verdict in verdicts.items() if verdict is bad[name]]
     if lengths.comparison in (Comparison.HIGHER, Comparison.LOWER):
         worse.append("lengths")
-    verdicts["lengths"] = lengths.comparison
+    if compression.comparison is Comparison.HIGHER:
+        worse.append("compression")
+    verdicts |= {"lengths": lengths.comparison, "compression": compression.comparison}
     return QualityReport(
         prompts=len(prompts),
         rates=rates,
         scores=scores,
         lengths=lengths,
         lengths_from="tokens" if tokens else "characters",
+        compression=compression,
         worse=tuple(worse),
         undecided=tuple(n for n, verdict in verdicts.items() if verdict is Comparison.CANNOT_TELL),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.plan.block import Prompt
@@ -81,6 +82,48 @@ def alternate(speeches: Iterable[Speech]) -> tuple[list[str], list[str]]:
             answers.append(text)
         last = role
     return turns, answers
+
+
+@dataclass(frozen=True)
+class MessageShape:
+    """How one collection writes a message."""
+
+    role_key: str
+    text_key: str
+    roles: Mapping[str, str]
+    """Their names of roles -> system, user or assistant."""
+    read_text: Callable[[Any], str | None]
+    """None: not a text."""
+    text_rule: str
+    blank_is_left_out: bool = False
+
+
+def gather(
+    row: Row, reading: Reading, key: str, messages: Sequence[Any], shape: MessageShape
+) -> tuple[list[Speech], str | None] | None:
+    """What was said, in order, and the system prompt; None after noting every fault."""
+    speeches: list[Speech] = []
+    system: list[str] = []
+    sound = True
+    for index, message in enumerate(messages):
+        fields = message if isinstance(message, dict) else {}
+        speaker, raw = fields.get(shape.role_key), fields.get(shape.text_key)
+        role = shape.roles.get(speaker) if isinstance(speaker, str) else None
+        text = shape.read_text(raw)
+        place = f"{key}[{index}]"
+        if role is None:
+            rule = f"must be one of {', '.join(shape.roles)}"
+            reading.fault(row, f"{place}.{shape.role_key}", rule, speaker or message)
+            sound = False
+        elif text is None:
+            shown = message if raw is None else raw
+            reading.fault(row, f"{place}.{shape.text_key}", shape.text_rule, shown)
+            sound = False
+        elif role == "system":
+            system.append(text)
+        elif text.strip() or not shape.blank_is_left_out:
+            speeches.append((role, text))
+    return (speeches, "\n\n".join(system) or None) if sound else None
 
 
 def absent(value: Any) -> bool:

@@ -12,12 +12,18 @@ from __future__ import annotations
 from typing import Any
 
 from orchestrator.plan.block import Prompt
-from orchestrator.workloads.conversation import Speech, absent, alternate, build_prompt
+from orchestrator.workloads.conversation import (
+    MessageShape,
+    absent,
+    alternate,
+    build_prompt,
+    gather,
+)
 from orchestrator.workloads.reading import Reading, Row
 from orchestrator.workloads.rows import json_cell
 
 TEXT_COLUMNS = ("prompt", "text", "question", "turns", "messages")
-ROLES = ("system", "developer", "user", "assistant")
+ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 
 def read_plain(row: Row, reading: Reading) -> Prompt | None:
@@ -76,27 +82,12 @@ def _messages(
     if not isinstance(value, list):
         reading.fault(row, "messages", 'must be a list of {"role", "content"}', value)
         return None
-    speeches: list[Speech] = []
-    system: list[str] = []
-    sound = True
-    for index, message in enumerate(value):
-        key = f"messages[{index}]"
-        role = message.get("role") if isinstance(message, dict) else None
-        content = _content(message.get("content")) if isinstance(message, dict) else None
-        if role not in ROLES:
-            reading.fault(row, f"{key}.role", f"must be one of {', '.join(ROLES)}", role or message)
-            sound = False
-        elif content is None:
-            reading.fault(row, f"{key}.content", "must be text (or text parts)", message)
-            sound = False
-        elif role in ("system", "developer"):
-            system.append(content)
-        else:
-            speeches.append((role, content))
-    if not sound:
+    read = gather(row, reading, "messages", value, SHAPE)
+    if read is None:
         return None
+    speeches, system = read
     turns, answers = alternate(speeches)
-    return turns, answers, "\n\n".join(system) or None
+    return turns, answers, system
 
 
 def _content(value: Any) -> str | None:
@@ -108,3 +99,12 @@ def _content(value: Any) -> str | None:
     parts = [part.get("text") if isinstance(part, dict) else None for part in value]
     texts = [part for part in parts if isinstance(part, str)]
     return "".join(texts) if len(texts) == len(parts) else None
+
+
+SHAPE = MessageShape(
+    role_key="role",
+    text_key="content",
+    roles=ROLES,
+    read_text=_content,
+    text_rule="must be text (or text parts)",
+)

@@ -6,7 +6,7 @@ Human messages become the turns, the model's answers the `reference` (for replay
 from __future__ import annotations
 
 from orchestrator.plan.block import Prompt
-from orchestrator.workloads.conversation import Speech, alternate, build_prompt
+from orchestrator.workloads.conversation import MessageShape, alternate, build_prompt, gather
 from orchestrator.workloads.reading import Reading, Row
 
 ROLE_OF = {
@@ -19,6 +19,14 @@ ROLE_OF = {
     "assistant": "assistant",
     "system": "system",
 }
+SHAPE = MessageShape(
+    role_key="from",
+    text_key="value",
+    roles=ROLE_OF,
+    read_text=lambda value: value if isinstance(value, str) else None,
+    text_rule="must be text",
+    blank_is_left_out=True,
+)
 
 
 def read_sharegpt(row: Row, reading: Reading) -> Prompt | None:
@@ -30,29 +38,10 @@ def read_sharegpt(row: Row, reading: Reading) -> Prompt | None:
     if not isinstance(conversations, list):
         reading.fault(row, "conversations", "must be a list of messages", conversations)
         return None
-    speeches: list[Speech] = []
-    system: list[str] = []
-    sound = True
-    for index, message in enumerate(conversations):
-        key = f"conversations[{index}]"
-        speaker = message.get("from") if isinstance(message, dict) else None
-        role = ROLE_OF.get(speaker) if isinstance(speaker, str) else None
-        text = message.get("value") if isinstance(message, dict) else None
-        if role is None:
-            known = ", ".join(ROLE_OF)
-            reading.fault(row, f"{key}.from", f"must be one of {known}", speaker or message)
-            sound = False
-        elif not isinstance(text, str):
-            reading.fault(
-                row, f"{key}.value", "must be text", text if text is not None else message
-            )
-            sound = False
-        elif role == "system":
-            system.append(text)
-        elif text.strip():
-            speeches.append((role, text))
-    if not sound:
+    read = gather(row, reading, "conversations", conversations, SHAPE)
+    if read is None:
         return None
+    speeches, system = read
     turns, answers = alternate(speeches)
     if not turns:
         reading.skip("no message of a human in the conversation")
@@ -64,6 +53,6 @@ def read_sharegpt(row: Row, reading: Reading) -> Prompt | None:
         category=row.fields.get("category") or "sharegpt",
         turns=turns,
         turns_key="conversations",
-        system="\n\n".join(system) or None,
+        system=system,
         reference=answers or None,
     )

@@ -136,6 +136,8 @@ def _figures(arms: QualityReport, floor: QualityReport | None) -> Iterator[_Figu
         yield _Figure(name, score, own, (Comparison.LOWER,))
     either = (Comparison.LOWER, Comparison.HIGHER)
     yield _Figure("lengths", arms.lengths, None if floor is None else floor.lengths, either)
+    own_ratio = None if floor is None else floor.compression
+    yield _Figure("compression", arms.compression, own_ratio, (Comparison.HIGHER,))
 
 
 def _failed(record: SuiteRecord, case: str, subject: Subject) -> dict[str, bool]:
