@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import exp
 
 from orchestrator.adapters.simulated.defects import Defect
+from orchestrator.adapters.simulated.draft_sampling import WRONG_DRAWS, drawn_wrongly
 from orchestrator.adapters.simulated.toy_language import (
     UNLIKELY,
     ToyLanguage,
@@ -54,7 +55,11 @@ class Sampler:
     """Draws one answer, token by token."""
 
     def __init__(
-        self, language: ToyLanguage, settings: SamplingSettings, rng: random.Random, wrong: Set[str]
+        self,
+        language: ToyLanguage,
+        settings: SamplingSettings,
+        rng: random.Random,
+        wrong: Set[Defect],
     ) -> None:
         self._language, self._settings, self._rng = language, settings, rng
         self._wrong = wrong
@@ -104,6 +109,8 @@ class Sampler:
 
     def _drawn(self, scores: Mapping[int, float]) -> int:
         chances = self.chances(scores)
+        if self._wrong.intersection(WRONG_DRAWS):
+            return drawn_wrongly(chances, self._index, self._rng, self._wrong)
         return self._rng.choices(list(chances), list(chances.values()))[0]
 
     def chances(self, scores: Mapping[int, float]) -> dict[int, float]:
