@@ -12,7 +12,7 @@ from orchestrator.adapters.simulated.defects import Defect
 
 SPECULATION_LENGTH = 2
 """Of the planted fault: every third token is a bonus token."""
-WRONG_DRAWS = (Defect.ACCEPTS_TOO_MUCH, Defect.BIASED_BONUS_TOKEN)
+WRONG_DRAWS = frozenset({Defect.ACCEPTS_TOO_MUCH, Defect.BIASED_BONUS_TOKEN})
 
 
 def drawn_wrongly(

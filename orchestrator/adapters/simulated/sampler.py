@@ -109,7 +109,7 @@ class Sampler:
 
     def _drawn(self, scores: Mapping[int, float]) -> int:
         chances = self.chances(scores)
-        if self._wrong.intersection(WRONG_DRAWS):
+        if WRONG_DRAWS & self._wrong:
             return drawn_wrongly(chances, self._index, self._rng, self._wrong)
         return self._rng.choices(list(chances), list(chances.values()))[0]
 
