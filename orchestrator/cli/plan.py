@@ -13,9 +13,14 @@ from orchestrator.cli.preparation import prepare
 from orchestrator.errors import SpecError
 from orchestrator.report.plan_text import plan_as_json, render_plan
 from orchestrator.report.suite_plan import suites_as_json, suites_text
+from orchestrator.spec.search import PRESETS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "search presets (search: {preset: NAME}, docs/search.md):\n" + "\n".join(
+        f"  {name:28}{question}" for name, (question, _) in PRESETS.items()
+    )
     parser.add_argument("experiment", type=Path, metavar="EXPERIMENT.yaml")
     add_suites(parser)
     parser.add_argument("--json", action="store_true", help="for machines")

@@ -59,7 +59,7 @@ class RandomProposer:
         there = set(left)
         self._drawn = [index for index in self._drawn if index in there]
         if not self._drawn:
-            self._drawn = sorted(self._rng.sample(left, min(self._handful, len(left))))
+            self._drawn = self._rng.sample(left, min(self._handful, len(left)))
         chosen = next((index for index in self._drawn if index in warm), self._drawn[0])
         self._drawn.remove(chosen)
         return chosen
