@@ -303,7 +303,7 @@ _CHECKS: tuple[tuple[str, str, Callable[[_View], Answer], str, bool], ...] = (
      _in_log(r"(?i)(?:prefill|queue)[ _]time\D{0,4}[\d.]+"),
      "not logged: the histograms above, or spans with `collect_detailed_traces`", False),
     ("acceptance of one request", "said in its answer or log", _per_request,
-     "`engine: {per_request_spec_decode_metrics: …}` where the engine has it", True),
+     "`engine: {per_request_spec_decode_metrics: summary}` (vLLM)", True),
 )  # fmt: skip
 
 
