@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
@@ -20,7 +19,7 @@ from orchestrator.errors import EnvironmentChanged
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Steering, Tracker
 from orchestrator.report.tracked import tracked_run, tracked_sweep
-from orchestrator.report.written import write_report
+from orchestrator.report.written import Written, write_report
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
 from orchestrator.store.comparable import changes
@@ -70,7 +69,7 @@ class Finished:
     """How a sweep ended."""
 
     result: SweepResult
-    report: Path
+    report: Written
     tracking: str | None
     """Where to look at it; None when tracking was not available."""
     notes: tuple[str, ...] = field(default=())

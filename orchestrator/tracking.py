@@ -7,7 +7,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from orchestrator.decide.derived import trial_result
 from orchestrator.decide.suite_results import judged
@@ -24,6 +23,7 @@ from orchestrator.report.tracked import (
     tracked_totals,
 )
 from orchestrator.report.tracked_note import sweep_artifacts
+from orchestrator.report.written import Written
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.store import SweepFolder
 
@@ -90,7 +90,7 @@ class Tracking:
         self._said = True
         return self.failed
 
-    def finish(self, result: SweepResult, report: Path, began: float) -> None:
+    def finish(self, result: SweepResult, report: Written, began: float) -> None:
         """Log the corrected verdicts and the report on the parent run; returns when it is done, or
         when nothing has moved for too long."""
 
@@ -171,10 +171,13 @@ class Tracking:
 
 
 def close_sweep(
-    tracker: Tracker, result: SweepResult, report: Path, metrics: Mapping[str, float] | None = None
+    tracker: Tracker,
+    result: SweepResult,
+    report: Written,
+    metrics: Mapping[str, float] | None = None,
 ) -> None:
     """The totals and the report on the parent run. Raises: TrackingUnavailable."""
-    artifacts = sweep_artifacts(report.parent)
+    artifacts = sweep_artifacts(report.page.parent)
     totals = tracked_totals(result, artifacts)
     tracker.close_sweep(
         metrics={**totals.metrics, **(metrics or {})},

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     folder = SweepFolder(sweep_folder(args, args.sweep).resolve())
     result = whole_sweep(folder)
-    path = write_report(result, folder.path, Words(args.lang))
+    written = write_report(result, folder.path, Words(args.lang))
     Console().print(result_table(result))
-    print(f"\nReport: {path}")
+    print(f"\nReport: {written.page}\n        {written.markdown}")
     return 0

@@ -224,7 +224,7 @@ def _show(finished: Finished, args: argparse.Namespace) -> None:
     console.print()
     for note in finished.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
-    report = _short(finished.report)
+    report = _short(finished.report.page)
     console.print(f"Report:  {report}", markup=False, highlight=False)
     if finished.tracking is not None:
         ui = "python -m orchestrator ui"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from orchestrator.analyse.break_even import NOT_TIMED, BreakEvenStep, break_even_step
@@ -13,6 +13,8 @@ from orchestrator.analyse.rung_figures import rung_of
 from orchestrator.analyse.saturation import saturation_open
 from orchestrator.decide.objective import as_metrics, scores
 from orchestrator.decide.verdict import Decision, decide_pairs, should_stop
+from orchestrator.measure.category import CategoryFigures, categories_of
+from orchestrator.measure.distribution import Distribution, distributions_of
 from orchestrator.measure.slo import SloBounds
 from orchestrator.plan.identity import content_hash
 from orchestrator.plan.trial import Trial
@@ -42,6 +44,10 @@ class TrialResult:
     """Where the engines' steps spend their time, and the acceptance length that would be enough."""
     pair_prompts: tuple[str, ...] = ()
     """For every pair a hash of what it asked, in the order of `pairs`."""
+    distributions: Mapping[Arm, Mapping[str, Distribution]] = field(default_factory=dict)
+    """Per arm and latency, over the valid pairs."""
+    categories: Mapping[Arm, Mapping[str, CategoryFigures]] = field(default_factory=dict)
+    """Per arm and category of prompts, over the valid pairs."""
 
     @property
     def headline(self) -> Decision:
@@ -89,6 +95,8 @@ def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) 
     blocks = folder.pairs()
     pairs = tuple(_pair(trial, pair, slo) for pair in blocks)
     times = [block for pair in blocks for block in pair]
+    valid = [pair for pair, found in zip(blocks, pairs, strict=True) if found.valid]
+    by_arm = {arm: [pair[which] for pair in valid] for which, arm in enumerate(ARMS)}
     outcome = folder.outcome()
     stopped = outcome is not None and outcome.status == "stopped"
     return TrialResult(
@@ -109,6 +117,8 @@ def read_trial(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None) 
             (block.started_unix_s + block.duration_s for block in times), default=None
         ),
         pair_prompts=tuple(asked_in(trial, baseline) for baseline, _ in blocks),
+        distributions={arm: distributions_of(own) for arm, own in by_arm.items()},
+        categories={arm: categories_of(own) for arm, own in by_arm.items()},
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import string
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -64,6 +64,10 @@ class Words:
 
     def has(self, key: str) -> bool:
         return key in catalogue(self.language)
+
+    @property
+    def all_keys(self) -> Iterable[str]:
+        return catalogue(self.language)
 
     def message(self, message: Message) -> str:
         """A statement of an earlier stage, in words."""

@@ -63,7 +63,7 @@ def test_the_same_trials_in_the_same_environment_are_taken_over_and_it_is_said(
     assert set(second.result.reused.values()) == {"first"}
     # The best of many is confirmed on this machine now.
     assert measured(events) == {t.trial.id for t in second.result.confirmations}
-    assert "5 trials were measured by the sweep first" in second.report.read_text()
+    assert "5 trials were measured by the sweep first" in second.report.markdown.read_text()
     tags = [run.tags.get("reused_from") for run in tracker.runs.values()]
     assert tags.count("first") == 5
 

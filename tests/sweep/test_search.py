@@ -76,7 +76,7 @@ def test_asha_stops_cells_that_fall_behind_keeps_their_pairs_and_says_so(tmp_pat
     assert all(end.pairs_measured >= 2 for end in stopped)
     folder = SweepFolder(tmp_path / "r" / "story")
     assert all(len(folder.trial(e.trial_id).pairs()) == e.pairs_measured for e in stopped)
-    assert "asha: behind the others after 2 valid pairs" in finished.report.read_text()
+    assert "asha: behind the others after 2 valid pairs" in finished.report.markdown.read_text()
 
 
 def test_a_stopped_trial_runs_again_only_when_asked_and_is_then_not_stopped(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_several_objectives_end_in_a_front_of_cells_that_nothing_beats(tmp_path:
     batches = {t.trial.id: t.trial.cell.batch_size for t in finished.result.trials}
     # One request alone is quickest, four together yield more: both ends are on the front.
     assert {batches[trial_id] for trial_id in found.front} == {1, 4}
-    assert "Pareto front" in finished.report.read_text()
+    assert "Pareto front" in finished.report.markdown.read_text()
 
 
 def test_a_cell_that_breaks_the_service_objectives_is_not_the_best(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_every_cell_is_measured_controlled_confirmed_and_tracked(tmp_path: Path)
 def test_simulated_is_written_on_everything(tmp_path: Path) -> None:
     tracker = RememberingTracker()
     finished = run_story(write_experiment(tmp_path), tmp_path / "r", tracker=tracker)
-    assert "SIMULATED" in finished.report.read_text().splitlines()[0]
+    assert "SIMULATED" in finished.report.markdown.read_text().splitlines()[0]
     assert {run.tags["simulated"] for run in tracker.runs.values()} == {"true"}
     assert tracker.sweeps[0].tags["simulated"] == "true"
 
@@ -136,7 +136,7 @@ def test_a_failure_is_an_outcome_and_the_sweep_goes_on(tmp_path: Path) -> None:
     # Out of memory alone: with more in flight it need not be tried, and the outcome says why.
     assert ends == ["failed", "stopped", "failed", "stopped"]
     assert {run.tags.get("failure") for run in tracker.runs.values()} == {None, "out_of_memory"}
-    text = finished.report.read_text()
+    text = finished.report.markdown.read_text()
     assert "## Failed trials" in text
     assert "out of memory while allocating the KV cache (planted)" in text
 

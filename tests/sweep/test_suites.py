@@ -159,7 +159,7 @@ def test_a_suite_that_fails_is_an_outcome_and_the_rest_goes_on(
     assert "KeyError" in str(failed.outcome.log_tail)
     assert whole.verdict == "all the same"
     assert [run.status for run in tracker.runs.values()] == ["FAILED", "FINISHED"]
-    assert "functional · ngram K=2: failed: internal" in finished.report.read_text()
+    assert "functional · ngram K=2: failed: internal" in finished.report.markdown.read_text()
     quiet = Events()
     run_sweep(suites_of(tmp_path, events=quiet))
     assert quiet.seen == []
@@ -239,7 +239,7 @@ def test_findings_are_in_the_report_and_the_tracking(tmp_path: Path) -> None:
 
     JUDGES[NAME] = differs
     finished = run_sweep(sweep)
-    text = finished.report.read_text()
+    text = finished.report.markdown.read_text()
     assert "## Suite: functional" in text
     assert "| case | ngram K=2 | ngram K=4 |" in text
     assert "| hello | **differs** | **differs** |" in text
