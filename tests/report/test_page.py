@@ -138,7 +138,7 @@ def test_downloads_hold_every_trial_and_pair(result: SweepResult) -> None:
 
 def test_what_was_not_recorded_is_said(result: SweepResult) -> None:
     text = without_scripts(html_report(result, Words("en")))
-    assert "the engines of this sweep did not report how a step" in text
+    assert "does not say what its steps spend their time on" in text
     assert "No suite was run" in text
 
 

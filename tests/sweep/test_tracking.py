@@ -12,6 +12,7 @@ import pytest
 from orchestrator.decide.sweep_result import read_sweep
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import Tracker
+from orchestrator.report.written import Written
 from orchestrator.store import SweepFolder
 from orchestrator.tracking import Tracking
 from tests.sweep.world import RememberingTracker, run_story, write_experiment
@@ -45,7 +46,11 @@ def tracking(folder: SweepFolder, tracker: Tracker, patience_s: float = 60.0) ->
 
 
 def finish(one: Tracking, folder: SweepFolder) -> None:
-    one.finish(read_sweep(folder), folder.path / "report.md", began=0.0)
+    one.finish(
+        read_sweep(folder),
+        Written(folder.path / "report.html", folder.path / "report.md"),
+        began=0.0,
+    )
 
 
 def test_a_server_that_does_not_answer_is_given_up(measured: SweepFolder) -> None:
@@ -114,6 +119,6 @@ def test_records_that_cannot_be_read_are_news_not_a_defect(
     next(folder.trial(trial.id).blocks_path.glob("*.parquet")).write_bytes(b"")
     one = tracking(folder, RememberingTracker())
     one.log(trial)
-    one.finish(result, folder.path / "report.md", began=0.0)
+    one.finish(result, Written(folder.path / "report.html", folder.path / "report.md"), began=0.0)
     news: Callable[[], str | None] = one.news
     assert "cannot be read back" in str(news())
