@@ -22,6 +22,8 @@ class JudgedSuite:
     """None: there is no record."""
     started_unix_s: float | None = None
     seconds: float | None = None
+    engines: tuple[tuple[str, str | None], ...] = ()
+    """Name and version of the engines it ran on."""
 
     @property
     def failed(self) -> bool:
@@ -48,4 +50,6 @@ def judged(job: SuiteJob, folder: SuiteFolder) -> JudgedSuite:
     judge = JUDGES.get(job.suite)
     if record is None or judge is None:
         return JudgedSuite(job, outcome, None)
-    return JudgedSuite(job, outcome, judge(record), record.started_unix_s, record.seconds)
+    return JudgedSuite(
+        job, outcome, judge(record), record.started_unix_s, record.seconds, record.engines
+    )

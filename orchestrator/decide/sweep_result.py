@@ -54,6 +54,11 @@ class SweepResult:
         return {n: tuple(s for s in self.suite_runs if s.job.suite == n) for n in names}
 
     @property
+    def only_suites(self) -> bool:
+        """No trial was asked for, only suites: there is no speedup to speak of."""
+        return not self.every and bool(self.suite_runs)
+
+    @property
     def every(self) -> tuple[TrialResult, ...]:
         return (*self.controls, *self.trials, *self.confirmations)
 

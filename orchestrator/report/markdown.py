@@ -35,6 +35,19 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
         yield ""
         yield str(description)
     yield ""
+    if result.only_suites:
+        yield preconditions(result, words)
+        yield ""
+        yield from suite_sections(result, words)
+    else:
+        yield from _of_the_trials(result, words)
+    yield from _notes(result, words)
+    yield from _left_out(result, words)
+    yield from _how_to_read(result, words)
+
+
+def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
+    """The verdicts and what they rest on, with what the suites found between them."""
     yield f"## {words('section.verdicts')}"
     yield ""
     yield from _table(
@@ -81,9 +94,6 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
     yield from stage_section(result, words)
     yield from _failures(result, words)
     yield from _invalid(result, words)
-    yield from _notes(result, words)
-    yield from _left_out(result, words)
-    yield from _how_to_read(result, words)
 
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[str]:

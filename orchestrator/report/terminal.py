@@ -22,7 +22,11 @@ _COLOUR = {"faster": "green", "slower": "red", "no practical difference": "cyan"
 
 
 def result_table(result: SweepResult) -> RenderableType:
-    """Every cell with its speedup, acceptance length and verdict; the control's meaning below."""
+    """Every cell with its speedup, acceptance length and verdict; the control's meaning below.
+    Where only suites were run, what they found."""
+    if result.only_suites:
+        said = [*suite_sentences(result), preconditions(result)]
+        return Group(Text(_title(result)), *(Text(sentence) for sentence in said))
     table = Table(
         title=_title(result), title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,11 +59,16 @@ def looks_text(protocol: Protocol, words: Words = ENGLISH) -> str:
 
 def engine_text(result: SweepResult, words: Words = ENGLISH) -> str:
     """`vllm 0.32.0`, from what the engines said; several versions are all named."""
-    found = Counter(
-        f"{facts.engine} {facts.engine_version or words('report.version_unknown')}"
+    of_trials = (
+        (facts.engine, facts.engine_version)
         for trial in result.every
         for facts in trial.engines.values()
     )
+    of_suites = (engine for suite in result.suite_runs for engine in suite.engines)
+    found = {
+        f"{name} {version or words('report.version_unknown')}"
+        for name, version in (*of_trials, *of_suites)
+    }
     return words.listed(sorted(found)) or words("report.engine_unknown")
 
 

@@ -97,6 +97,7 @@ class SuiteFolder:
                     "asked": tuple(_asked(row) for row in rows),
                     "health": tuple(Health(**state) for state in facts["health"]),
                     "notes": tuple(facts["notes"]),
+                    "engines": tuple((n, v) for n, v in facts.get("engines", ())),
                 }
             )
         except (OSError, pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from orchestrator.analyse.suites.catalogue import JUDGES
 from orchestrator.cli import main
 from orchestrator.decide.sweep_result import whole_sweep
 from orchestrator.errors import DeploymentError
 from orchestrator.records import FailureClass
+from orchestrator.report.language import LANGUAGES, Language, Words
+from orchestrator.report.markdown import markdown_report
+from orchestrator.report.terminal import result_table
 from orchestrator.run.suites.catalogue import SUITES, Entry
 from orchestrator.run.suites.openai import chat, read
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteRecord, SuiteResult
@@ -111,6 +115,7 @@ def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert all(state.rss_bytes and state.kv_cache_usage == 0 for state in record.health)
     assert record.simulated
+    assert [name for name, _ in record.engines] == ["simulated"]
 
 
 def test_run_again_only_reports(tmp_path: Path) -> None:
@@ -259,6 +264,28 @@ def test_findings_are_in_the_report_and_the_tracking(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_report_of_suites_alone_speaks_of_no_speedup(tmp_path: Path, language: Language) -> None:
+    words = Words(language)
+    result = run_sweep(suites_of(tmp_path)).result
+    text = markdown_report(result, words)
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[0] == f"## {words('suite.section', name=NAME)}"
+    assert "| hello | " in text and "simulated" in text
+    of_trials = ("section.verdicts", "section.every_speedup", "section.both_arms")
+    assert not {f"## {words(name)}" for name in of_trials} & set(headings)
+    unsaid = ("report.no_cell_faster", "report.control_missing", "report.engine_unknown")
+    assert not [words(name) for name in unsaid if words(name) in text]
+    tables = [line for line in text.splitlines() if line.startswith("|---")]
+    assert len(tables) == 1
+
+    console = Console(record=True, width=100)
+    console.print(result_table(result))
+    shown = console.export_text()
+    assert "all the same" in shown
+    assert "verdict" not in shown and "A/A control" not in shown
+
+
 def test_the_flag_stands_for_the_files_list(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,4 +311,4 @@ def test_a_whole_sweep_by_its_command(tmp_path: Path) -> None:
 
 def test_every_suite_that_is_there_is_judged_and_can_be_asked_for() -> None:
     named = set(SUITE_NAMES.available) - {PERFORMANCE}
-    assert set(SUITES) == set(JUDGES) <= named
+    assert set(SUITES) == set(JUDGES) == named

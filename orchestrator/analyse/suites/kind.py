@@ -26,12 +26,13 @@ class Kind(IntEnum):
 
 
 TOO_BUSY = 503
+LEFT = "the client left, as planned"
 
 
 def kind_of(ask: Ask, answer: Answer) -> tuple[Kind, str]:
     """The kind and, in one line, why."""
     if answer.abandoned:
-        return Kind.ANSWERED, "the client left, as planned"
+        return Kind.ANSWERED, LEFT
     said = read(answer)
     why = normalised(said.error or "")
     if answer.status is None or answer.error is not None:

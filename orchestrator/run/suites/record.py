@@ -64,6 +64,8 @@ class SuiteRecord:
     complete: bool = True
     """False: time ran out, or an engine stayed dead; what is missing is not passed."""
     simulated: bool = False
+    engines: tuple[tuple[str, str | None], ...] = ()
+    """Name and version of the engines, as they say themselves."""
 
 
 class CaseStatus(StrEnum):

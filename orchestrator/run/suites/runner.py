@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from orchestrator.errors import DeploymentError, OrchestratorError, StoreError
@@ -85,7 +85,8 @@ class SuiteRunner:
             embedder=self.embedder,
             started_unix_s=self.unix_s(),
         )
-        return entry.make().run(bench)
+        record = entry.make().run(bench)
+        return replace(record, engines=subjects.engines)
 
     def _outcome(
         self,

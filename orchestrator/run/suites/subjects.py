@@ -36,6 +36,7 @@ class LeasedSubjects:
         self._floor = None if again is None else DeploymentPair(pair.baseline, again)
         self._attached = ATTACHED in pair.speculative.engine
         self._held: tuple[DeploymentPair, Lease] | None = None
+        self._engines: dict[tuple[str, str | None], None] = {}
 
     @property
     def available(self) -> tuple[Subject, ...]:
@@ -50,6 +51,11 @@ class LeasedSubjects:
             "these servers were started by somebody else: one that dies is not started again, and "
             "`baseline_again` is the same server asked once more",
         )
+
+    @property
+    def engines(self) -> tuple[tuple[str, str | None], ...]:
+        """Name and version of every engine that was held so far, each once."""
+        return tuple(self._engines)
 
     def endpoint(self, subject: Subject) -> Endpoint:
         return self._lease(subject).endpoint(_arm(subject))
@@ -105,6 +111,8 @@ class LeasedSubjects:
             self.close()
         lease = self._pool.lease(wanted, holder=self._holder)
         self._held = (wanted, lease)
+        for facts in (lease.baseline_facts, lease.speculative_facts):
+            self._engines[facts.engine, facts.engine_version] = None
         return lease
 
     def _wanted(self, subject: Subject) -> DeploymentPair:

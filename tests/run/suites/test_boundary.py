@@ -214,3 +214,18 @@ def test_when_time_is_up_nothing_more_is_called_passed() -> None:
     assert not result.complete and result.ok is None
     assert 0 < len(result.cases) < 100
     assert any("time was up" in note for note in result.notes)
+
+
+def test_an_arm_that_answers_before_the_client_leaves_is_no_finding() -> None:
+    def leaves(sound: Answer) -> Answer:
+        return replace(sound, status=None, body="", seconds=0.1, abandoned=True)
+
+    waiting: Asked = lambda ask, body: ask.abandon_after_s is not None  # noqa: E731
+    answers = when(waiting, lambda sound: replace(sound, abandoned=False, status=200))
+    world = PlantedWorld(defects={"baseline": when(waiting, leaves), "speculative": answers})
+    suite = BoundarySuite(only=("disconnect_while_waiting",))
+    record = suite.run(world.bench())
+    assert {one.subject: one.answer.abandoned for one in record.asked if one.ask.abandon_after_s} \
+        == {"baseline": True, "speculative": False}  # fmt: skip
+    (case,) = judge_boundary(record).cases
+    assert case.status is CaseStatus.PASS, case.seen
