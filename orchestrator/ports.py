@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from orchestrator.errors import DeploymentError
 from orchestrator.plan.block import BlockPlan
 from orchestrator.plan.deployment import Deployment, DeploymentPair
 from orchestrator.plan.trial import Trial
@@ -71,6 +72,10 @@ class Deployer(Protocol):
     def facts(self, name: str) -> EngineFacts: ...
 
     def healthy(self, name: str) -> bool: ...
+
+    def autopsy(self, name: str) -> DeploymentError | None:
+        """Why an engine that is not healthy is not: crashed, out_of_memory or unresponsive, with
+        the end of its log. None where nothing is known of it."""
 
     def stop(self, name: str) -> None:
         """Returns when the processes are gone and their memory is free. Unknown name: nothing."""
@@ -165,6 +170,9 @@ class PairProvider(Protocol):
 
     def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
         """The arms whose engine no longer answers its health check."""
+
+    def autopsy(self, lease: Lease, arm: Arm) -> DeploymentError | None:
+        """What became of a broken arm's engine, where that is known."""
 
     def release(self, lease: Lease, *, broken: Sequence[Arm] = ()) -> None:
         """`broken` names the arms whose engine must not be used again."""

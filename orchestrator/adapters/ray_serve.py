@@ -17,6 +17,7 @@ from orchestrator.adapters import processes
 from orchestrator.adapters.ray_local import RayConnection, ServeAddress, ensure_ray, ensure_serve
 from orchestrator.adapters.serve_application import (
     answers,
+    autopsy,
     explained,
     get_json,
     known_processes,
@@ -24,6 +25,7 @@ from orchestrator.adapters.serve_application import (
     take_down,
     wait_ready,
 )
+from orchestrator.errors import DeploymentError
 from orchestrator.models.resolve import ResolvedModel, resolve
 from orchestrator.plan.deployment import Deployment
 from orchestrator.ports import Endpoint
@@ -144,6 +146,14 @@ class RayServeDeployer:
             return False
         same = bool(said["pids"][0] == running.facts.extra["replica_pid"])
         return same and answers(base_url + "/health")
+
+    def autopsy(self, name: str) -> DeploymentError | None:
+        """From the engine's processes and the end of its log."""
+        running = self._running.get(name)
+        if running is None:
+            return None
+        log = self._logs[name]
+        return autopsy(name, running.processes, log)
 
     def stop(self, name: str) -> None:
         """Returns when the processes are gone and their memory is free. Unknown name: nothing."""

@@ -87,6 +87,21 @@ def _failed(state: EngineState | None, log_path: Path, message: str = "") -> Dep
     return DeploymentError(found.failure.value, found.cause, tail, str(log_path))
 
 
+def autopsy(name: str, running: frozenset[processes.ProcessId], log_path: Path) -> DeploymentError:
+    """What became of an engine that does not answer any more."""
+    tail = log_tail(log_path)
+    alive = processes.alive(running)
+    if running and len(alive) == len(running):
+        cause = f"{name} runs (processes {[one.pid for one in alive]}) but does not answer"
+        return DeploymentError(FailureClass.UNRESPONSIVE.value, cause, tail, str(log_path))
+    found = classify(tail)
+    if found.failure is FailureClass.OUT_OF_MEMORY:
+        return DeploymentError(found.failure.value, found.cause, tail, str(log_path))
+    gone = sorted(one.pid for one in running if one.pid not in {each.pid for each in alive})
+    cause = f"processes {gone} of {name} ended"
+    return DeploymentError(FailureClass.CRASHED.value, cause, tail, str(log_path))
+
+
 def _messages(seen: Any) -> str:
     return "\n".join([seen.message, *(one.message for one in seen.deployments.values())])
 

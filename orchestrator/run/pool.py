@@ -136,6 +136,14 @@ class Pool:
         arms: tuple[Arm, Arm] = ("baseline", "speculative")
         return tuple(arm for arm in arms if not self._is_healthy(slot, pair.of(arm).key))
 
+    def autopsy(self, lease: Lease, arm: Arm) -> DeploymentError | None:
+        held = self._leases.get(lease.id)
+        if held is None:
+            return None
+        slot, pair, _ = held
+        warm = slot.warm.get(pair.of(arm).key)
+        return None if warm is None else self._deployer.autopsy(warm.name)
+
     def counts(self) -> PoolCounts:
         with self._changed:
             return PoolCounts(self._starts, self._failed, self._starting_s)

@@ -51,8 +51,16 @@ def arm_order(pair_index: int) -> tuple[Arm, Arm]:
 
 
 class _Ended(Exception):
-    def __init__(self, failure: FailureClass, cause: str, log_tail: str | None = None) -> None:
+    def __init__(
+        self,
+        failure: FailureClass,
+        cause: str,
+        log_tail: str | None = None,
+        broken: tuple[Arm, ...] = (),
+    ) -> None:
         self.failure, self.cause, self.log_tail = failure, cause, log_tail
+        self.broken = broken
+        """Arms whose engine must not be used again."""
 
 
 class _Stopped(Exception):
@@ -142,8 +150,7 @@ class TrialRunner:
                 if reason is not None and not ends:
                     raise _Stopped(reason, judgement.valid_pairs)
         except _Ended as end:
-            if end.failure in (FailureClass.CRASHED, FailureClass.UNRESPONSIVE):
-                broken = self.pool.broken_arms(lease)
+            broken = end.broken
             raise
         finally:
             self.pool.release(lease, broken=broken)
@@ -212,13 +219,40 @@ class TrialRunner:
             return
         first = failed[0]
         what = f"{first.error}: {first.error_text or 'no text'}"
-        if block.arm in self.pool.broken_arms(lease):
-            raise _Ended(FailureClass.CRASHED, f"the {block.arm} engine died {where} ({what})")
+        broken = self.pool.broken_arms(lease)
+        if block.arm in broken:
+            raise self._dead(block, lease, f"{where} ({what})", broken)
         if len(failed) == len(block.requests):
             raise _Ended(
                 FailureClass.ALL_REQUESTS_FAILED,
                 f"all {len(failed)} requests to the {block.arm} engine failed {where} ({what})",
+                broken=(block.arm,),
             )
+
+    def _dead(
+        self, block: BlockRecord, lease: Lease, where: str, broken: tuple[Arm, ...]
+    ) -> _Ended:
+        found = self.pool.autopsy(lease, block.arm)
+        if found is None:
+            cause = f"the {block.arm} engine died {where}"
+            return _Ended(FailureClass.CRASHED, cause, broken=broken)
+        failure = FailureClass(found.failure)
+        said = {FailureClass.UNRESPONSIVE: "stopped answering"}.get(failure, "died")
+        cause = f"the {block.arm} engine {said} {where}: {found.cause}"
+        if failure is FailureClass.OUT_OF_MEMORY:
+            cause = f"{cause}; {_memory_in(block)}"
+        return _Ended(failure, cause, found.log_tail, broken)
+
+
+def _memory_in(block: BlockRecord) -> str:
+    """The most that was sampled of every figure of memory while the block ran."""
+    most: dict[str, float] = {}
+    for sample in block.samples:
+        for name, value in sample.values.items():
+            if name.endswith("_bytes"):
+                most[name] = max(value, most.get(name, value))
+    said = [f"{name.removesuffix('_bytes')} {most[name] / 2**30:.2f} GiB" for name in sorted(most)]
+    return f"at most in that block: {', '.join(said)}" if said else "memory was not sampled"
 
 
 def _goes_on(trial: Trial, pairs: Sequence[Pair]) -> bool:

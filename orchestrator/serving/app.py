@@ -21,11 +21,13 @@ from ray import serve
 
 from orchestrator.errors import DeploymentError
 from orchestrator.models.resolve import resolve
+from orchestrator.records import FailureClass
 from orchestrator.serving import environment, template
 from orchestrator.serving.engine_arguments import placement
 from orchestrator.serving.engine_log import EngineState, log_tail, redirect_output, write_state
 from orchestrator.serving.failure import classify
 from orchestrator.serving.lean_imports import left_out
+from orchestrator.serving.memory import memory_now
 from orchestrator.serving.served_engine import ServedEngine, read_served_engine
 
 FACTS_ROUTE = "/orchestrator/facts"
@@ -138,11 +140,12 @@ class VllmApp:
         print(text, flush=True)  # into the engine's log, after what the engine wrote
         tail = log_tail(self._log) if self._log is not None else text
         found = classify(tail)
-        self._report("failed", failure=found.failure.value, cause=found.cause)
+        cause = found.cause
+        if found.failure is FailureClass.OUT_OF_MEMORY:
+            cause = f"{cause}; {memory_now(self._state.pids)}"
+        self._report("failed", failure=found.failure.value, cause=cause)
         self._stop_engine()
-        return DeploymentError(
-            found.failure.value, found.cause, tail[-4000:], self._served.log_path
-        )
+        return DeploymentError(found.failure.value, cause, tail[-4000:], self._served.log_path)
 
     def _stop_engine(self) -> None:
         if self._engine is not None:

@@ -33,7 +33,7 @@ _BAD_CONFIGURATION = re.compile(
     re.IGNORECASE,
 )
 _ERROR_LINE = re.compile(
-    r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Unavailable|Argument)): ?(.*)$"
+    r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception|Unavailable|Argument))(?:: ?(.*))?$"
 )
 _PREFIX = re.compile(
     r"^(?:\([^)]*pid=\d+\)\s*)?(?:(?:ERROR|WARNING|INFO|CRITICAL)\s[\d-]+ [\d:.]+ \[[^\]]+\]\s?)?"
@@ -81,10 +81,10 @@ def _errors(text: str) -> list[str]:
         match = _ERROR_LINE.match(line.strip())
         if not match or line.startswith((" ", "\t")):
             continue
-        kind, message = match.groups()
+        kind, message = match.group(1), match.group(2) or ""
         if kind == "ValidationError":
             message = " ".join([message, *(part.strip() for part in lines[index + 1 : index + 3])])
-        found.append(f"{kind}: {message}".strip())
+        found.append(f"{kind}: {message}".strip(": "))
     return found
 
 

@@ -56,6 +56,8 @@ class FakeDeployer:
     stopped: list[str] = field(default_factory=list)
     dead: set[str] = field(default_factory=set)
     closed: bool = False
+    autopsies: dict[str, DeploymentError] = field(default_factory=dict)
+    """By the first part of the engine's name."""
 
     def start(self, deployment: Deployment, *, name: str, timeout_s: float) -> Endpoint:
         if deployment.label() in self.refuse:
@@ -68,6 +70,9 @@ class FakeDeployer:
 
     def healthy(self, name: str) -> bool:
         return name not in self.dead and name not in self.stopped
+
+    def autopsy(self, name: str) -> DeploymentError | None:
+        return self.autopsies.get(name.split("-")[0])
 
     def stop(self, name: str) -> None:
         self.stopped.append(name)

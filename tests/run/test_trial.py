@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.errors import DeploymentError
 from orchestrator.ports import Endpoint, PairReport
 from orchestrator.records import FailureClass
 from orchestrator.run.pool import Pool
@@ -132,6 +133,34 @@ def test_an_engine_that_dies_names_the_block_and_is_not_used_again(tmp_path: Pat
     assert outcome.cause == ("the speculative engine died in block 3 (reset: connection reset)")
     assert [name.split("-")[0] for name in deployer.stopped] == ["ngram"]
     assert outcome.pairs_measured == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (FailureClass.OUT_OF_MEMORY, "engine died in block 1: the reason; memory was not sampled"),
+        (FailureClass.UNRESPONSIVE, "engine stopped answering in block 1"),
+    ],
+)
+def test_what_became_of_the_engine_is_the_failure(
+    tmp_path: Path, failure: FailureClass, said: str
+) -> None:
+    found = DeploymentError(failure.value, "the reason", "the end of its log")
+    deployer = FakeDeployer(autopsies={"baseline": found})
+
+    def die(endpoint: Endpoint, prompt: str) -> bool:
+        if prompt == "p0":
+            deployer.dead.add(endpoint.name)
+        return prompt == "p0"
+
+    outcome = runner(FakeClient(die), deployer).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert outcome.failure is failure
+    assert said.partition(":")[0] in str(outcome.cause)
+    assert "the reason" in str(outcome.cause)
+    assert outcome.log_tail == "the end of its log"
+    assert [name.split("-")[0] for name in deployer.stopped] == ["baseline"]
 
 
 def test_an_engine_that_lives_but_answers_nothing_ends_the_trial(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.records import FailureClass
-from orchestrator.serving.failure import CAUSE_LENGTH, classify
+from orchestrator.serving.failure import CAUSE_LENGTH, Failure, classify
 
 PREFIX = "(EngineCore pid=4242) ERROR 11-30 11:00:01 [core.py:1214] "
 
@@ -93,3 +93,10 @@ def test_only_a_wrapper_is_better_than_nothing() -> None:
     found = classify("RuntimeError: Engine core initialization failed. See root cause above.")
 
     assert found.cause.startswith("RuntimeError: Engine core initialization failed")
+
+
+def test_an_error_without_a_message_counts_too() -> None:
+    log = 'Traceback (most recent call last):\n  File "x.py", line 1\nMemoryError\n'
+    found = classify(log + "RuntimeError: Engine core initialization failed: 1\n")
+
+    assert found == Failure(FailureClass.OUT_OF_MEMORY, "MemoryError")

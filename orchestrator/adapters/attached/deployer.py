@@ -57,6 +57,9 @@ class AttachedDeployer:
         """Lets go of it; the server goes on."""
         self._found.pop(name, None)
 
+    def autopsy(self, name: str) -> None:
+        """Nothing is known of a server that somebody else started."""
+
     def close(self) -> None:
         self._found.clear()
 

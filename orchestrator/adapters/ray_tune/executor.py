@@ -11,8 +11,9 @@ from typing import Any
 from ray import tune
 
 from orchestrator.adapters.ray_tune.pool_actor import RemotePool
-from orchestrator.adapters.ray_tune.progress import ProgressCallback
+from orchestrator.adapters.ray_tune.progress import ProgressCallback, WhenRecordsCannotBeWritten
 from orchestrator.adapters.ray_tune.steered import SteeredScheduler, SteeredSearcher
+from orchestrator.errors import StoreError
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Blocks, Job, OnProgress, PairProvider, PairReport, Steering
 from orchestrator.records import FailureClass, Outcome
@@ -74,12 +75,15 @@ class RayTuneExecutor:
                 name="tune",
                 storage_path=str(self.storage),
                 callbacks=[progress],
+                stop=WhenRecordsCannotBeWritten(progress),
                 verbose=0,
                 failure_config=tune.FailureConfig(max_failures=0, fail_fast=False),
             ),
         )
         tuner.fit()
         progress.drain_engine_events()
+        if progress.store_failed is not None:
+            raise StoreError(progress.store_failed)
         if steering is not None:
             return dict(progress.outcomes)
         return {
@@ -145,5 +149,10 @@ def _run_in_tune(
         tune.report({"report": asdict(pair), **pair.metrics})
 
     runner = make_runner(pool)
-    outcome = runner.run(trial, blocks[trial.id], folder.trial(trial.id), report)
+    try:
+        outcome = runner.run(trial, blocks[trial.id], folder.trial(trial.id), report)
+    except StoreError as error:
+        # Not an end of this trial: it goes on once records can be written again.
+        tune.report({"store_failed": str(error)})
+        return
     tune.report({"outcome": asdict(outcome)})

@@ -57,6 +57,9 @@ class PoolActor:
     def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
         return self._pool.broken_arms(lease)
 
+    def autopsy(self, lease: Lease, arm: Arm) -> DeploymentError | None:
+        return self._pool.autopsy(lease, arm)
+
     def reclaim(self, holder: str) -> None:
         self._pool.reclaim(holder)
 
@@ -90,6 +93,10 @@ class RemotePool:
     def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
         arms: tuple[Arm, ...] = ray.get(self._actor.broken_arms.remote(lease))
         return arms
+
+    def autopsy(self, lease: Lease, arm: Arm) -> DeploymentError | None:
+        found: DeploymentError | None = ray.get(self._actor.autopsy.remote(lease, arm))
+        return found
 
 
 def start_pool(

@@ -10,6 +10,7 @@ from typing import Any
 import ray
 from ray import tune
 
+from orchestrator.errors import StoreError
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import OnProgress, PairReport, Progress, Steering
 from orchestrator.records import FailureClass, Outcome
@@ -47,6 +48,8 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
         """Why trials were stopped by the scheduler, by trial id."""
         self._polled_at = 0.0
         self.outcomes: dict[str, Outcome] = {}
+        self.store_failed: str | None = None
+        """Why records could not be written: then no trial can go on."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Tune pickles what it was given into a snapshot that we never read; what happens in this
@@ -74,6 +77,8 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
             report = PairReport(**result["report"])
             self._valid_pairs[ours.id] = int(report.metrics.get("valid_pairs", 0))
             self._on_progress(Progress("pair", trial=ours, report=report))
+        if "store_failed" in result:
+            self.store_failed = result["store_failed"]
         if "outcome" in result:
             facts = dict(result["outcome"])
             if facts["failure"] is not None:
@@ -88,6 +93,8 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
 
     def _ended(self, trial: Trial, error: str | None) -> None:
         outcome = self.outcomes.get(trial.id)
+        if outcome is None and self.store_failed is not None:
+            return  # cut short: it goes on when the sweep is run again
         if outcome is None and trial.id in self.reasons:
             outcome = self._stopped(trial)
         if outcome is None:
@@ -102,8 +109,12 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
                 log_tail="\n".join(lines[-40:]) or None,
                 pairs_measured=len(self._folder.trial(trial.id).pairs()),
             )
-            self._folder.trial(trial.id).save_outcome(outcome)
             ray.get(self._pool.reclaim.remote(trial.id))
+            try:
+                self._folder.trial(trial.id).save_outcome(outcome)
+            except StoreError as failed:
+                self.store_failed = str(failed)
+                return
             self.outcomes[trial.id] = outcome
         if self._steering is not None:
             self._steering.ended(outcome, time.monotonic())
@@ -137,3 +148,16 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
             return None
         file = Path(path)
         return file.read_text(encoding="utf-8", errors="replace") if file.exists() else None
+
+
+class WhenRecordsCannotBeWritten(tune.Stopper):  # type: ignore[misc]
+    """Ends the whole run: what is measured now would be lost."""
+
+    def __init__(self, progress: ProgressCallback) -> None:
+        self._progress = progress
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self._progress.store_failed is not None

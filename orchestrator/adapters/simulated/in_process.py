@@ -63,6 +63,16 @@ class SimulatedDeployer:
         self._world.enter(room.engine)
         return not room.engine.crashed and not room.engine.hung
 
+    def autopsy(self, name: str) -> DeploymentError | None:
+        room = self._world.find(name)
+        if room is None:
+            return None
+        if room.engine.hung:
+            return DeploymentError(
+                FailureClass.UNRESPONSIVE, f"simulated: {name} runs but does not answer (planted)"
+            )
+        return DeploymentError(FailureClass.CRASHED, f"simulated: {name} ended (planted)")
+
     def stop(self, name: str) -> None:
         self._world.shut(name)
         self._names.discard(name)
