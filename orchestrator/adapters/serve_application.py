@@ -28,6 +28,8 @@ STATUS_EVERY_S = 2.0
 """Asking Serve's controller costs it, and us, a good part of a core when done five times a second;
 while engines start, that is time taken from them. What the engine writes is looked at meanwhile."""
 STOP_GRACE_S = 20.0
+SEARCHED_CHARACTERS = 500_000
+"""Of an ended engine's log, for the cause."""
 
 _SERVE = threading.RLock()
 """Serve's client is used by one thread at a time; its calls here return at once."""
@@ -94,7 +96,8 @@ def autopsy(name: str, running: frozenset[processes.ProcessId], log_path: Path) 
     if running and len(alive) == len(running):
         cause = f"{name} runs (processes {[one.pid for one in alive]}) but does not answer"
         return DeploymentError(FailureClass.UNRESPONSIVE.value, cause, tail, str(log_path))
-    found = classify(tail)
+    # Every request that was cut off may have left a long trace after the cause.
+    found = classify(log_tail(log_path, characters=SEARCHED_CHARACTERS))
     if found.failure is FailureClass.OUT_OF_MEMORY:
         return DeploymentError(found.failure.value, found.cause, tail, str(log_path))
     gone = sorted(one.pid for one in running if one.pid not in {each.pid for each in alive})
