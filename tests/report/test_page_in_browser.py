@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,34 @@ def test_dark_and_light_by_hand(opened: Any, story: SweepFolder) -> None:
     one.page.click("#theme")
     assert one.page.evaluate(ground) != before
     assert one.page.locator("#theme").get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_words_in_plots_are_told_from_their_ground(
+    opened: Any, story: SweepFolder, scheme: str
+) -> None:
+    """axe looks at no text inside SVG."""
+    one = opened(story.path / "report.html", 1280, scheme)
+    fills = one.page.evaluate(
+        "[...new Set([...document.querySelectorAll('.plot text')]"
+        ".map(t => getComputedStyle(t).fill))]"
+    )
+    ground = one.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert fills
+    for fill in fills:
+        assert contrast(fill, ground) >= 4.5, (fill, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two `rgb(r, g, b)`. Source: WCAG 2.2, relative luminance and contrast ratio."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
 
 
 def test_it_prints_with_its_plots(opened: Any, story: SweepFolder, browser: Any) -> None:

@@ -298,7 +298,6 @@ const charts = (() => {
       }
       svg.setAttribute("role", "group");
       svg.setAttribute("aria-label", svg.getAttribute("aria-label") ?? summary);
-      svg.removeAttribute("fill");
     }
     return node;
   }
