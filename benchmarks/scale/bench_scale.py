@@ -2,7 +2,7 @@
 
     python benchmarks/scale/bench_scale.py [--trials 2000] [--cells 10000] [--planned 100000]
 
-Prints the table of docs/scale.md. Every part is a process of its own.
+Prints a table of figures and goals. Every part is a process of its own; run it on a quiet machine.
 """
 
 from __future__ import annotations
