@@ -6,6 +6,7 @@
     ├── WorkloadError                  exit 2    a prompt set cannot be read or is too small
     ├── EnvironmentChanged             exit 2    another engine, device or machine than before
     ├── DeploymentError                exit 3    an engine did not start, or died
+    │   └── DevicesLost                         the node of its devices is gone
     ├── TrialsFailed                   exit 4    the sweep finished; some trials did not
     ├── MeasurementInvalid             exit 5    nothing valid was measured
     ├── ClientFailed                   exit 70   the load generator itself died
@@ -97,6 +98,10 @@ class DeploymentError(OrchestratorError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str, str | None]]:
         return (type(self), (self.failure, self.cause, self.log_tail, self.log_path))
+
+
+class DevicesLost(DeploymentError):
+    """The node that an engine ran on, or was to run on, is gone. The trial can move on."""
 
 
 class TrialsFailed(OrchestratorError):

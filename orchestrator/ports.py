@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from orchestrator.errors import DeploymentError
 from orchestrator.plan.block import BlockPlan
@@ -48,6 +48,8 @@ class Endpoint:
     simulated: bool = False
     stages_path: str | None = None
     """Where the engine says what its steps spend their time on; None: it does not."""
+    node: str | None = None
+    """The cluster's node from which it is measured; None: the one on which the trial runs."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Deployer(Protocol):
 
     def facts(self, name: str) -> EngineFacts: ...
 
-    def healthy(self, name: str) -> bool: ...
+    def healthy(self, name: str) -> bool:
+        """Raises: DevicesLost when the node it ran on is gone."""
 
     def autopsy(self, name: str) -> DeploymentError | None:
         """Why an engine that is not healthy is not: crashed, out_of_memory or unresponsive, with
@@ -82,6 +85,19 @@ class Deployer(Protocol):
 
     def close(self) -> None:
         """Stops everything this deployer started."""
+
+
+@runtime_checkable
+class Sleeper(Protocol):
+    """A Deployer whose engines can give up their devices' memory and take it again."""
+
+    def can_sleep(self, name: str) -> bool: ...
+
+    def sleep(self, name: str) -> None:
+        """Returns when the memory is free. Raises: DeploymentError."""
+
+    def wake(self, name: str) -> None:
+        """Returns when it answers again. Raises: DeploymentError."""
 
 
 class LoadClient(Protocol):
@@ -168,14 +184,27 @@ class PairProvider(Protocol):
     def lease(self, pair: DeploymentPair, *, holder: str) -> Lease:
         """Blocks until both arms are warm and the devices are free. Raises: DeploymentError."""
 
+    def activate(self, lease: Lease, arm: Arm) -> Activated:
+        """Where `arm` answers now; before every block. Where the arms take turns on one device,
+        the other is put to sleep or stopped first. Raises: DeploymentError."""
+
     def broken_arms(self, lease: Lease) -> tuple[Arm, ...]:
-        """The arms whose engine no longer answers its health check."""
+        """The arms whose engine no longer answers its health check. Raises: DevicesLost."""
 
     def autopsy(self, lease: Lease, arm: Arm) -> DeploymentError | None:
         """What became of a broken arm's engine, where that is known."""
 
     def release(self, lease: Lease, *, broken: Sequence[Arm] = ()) -> None:
         """`broken` names the arms whose engine must not be used again."""
+
+
+@dataclass(frozen=True)
+class Activated:
+    """An arm that can be measured."""
+
+    endpoint: Endpoint
+    fresh: bool = False
+    """It was started for this turn: it has to be warmed up."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +217,8 @@ class Lease:
     speculative: Endpoint
     baseline_facts: EngineFacts
     speculative_facts: EngineFacts
+    starting_s: float = 0.0
+    """Spent on starting engines for it."""
 
     def endpoint(self, arm: Arm) -> Endpoint:
         return self.baseline if arm == "baseline" else self.speculative
@@ -268,6 +299,17 @@ class Executor(Protocol):
         self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
     ) -> dict[str, Outcome]:
         """The outcomes of what was run: every job, or those that `steering` asked for."""
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """What a run of a sweep had and did, as far as the pool knows."""
+
+    device_pairs: int
+    engine_starts: int = 0
+    failed_starts: int = 0
+    starting_s: float = 0.0
+    """Sum over engines from order to ready; engines that start side by side count each."""
 
 
 @dataclass(frozen=True)

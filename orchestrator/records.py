@@ -26,6 +26,7 @@ class FailureClass(StrEnum):
     START_FAILED = "start_failed"
     BAD_CONFIGURATION = "bad_configuration"
     CRASHED = "crashed"
+    DEVICES_LOST = "devices_lost"
     UNRESPONSIVE = "unresponsive"
     ALL_REQUESTS_FAILED = "all_requests_failed"
     NO_VALID_PAIRS = "no_valid_pairs"
@@ -234,6 +235,28 @@ class Outcome:
     wall_s: float | None = None
     waiting_s: float | None = None
     """Spent until both arms were leased: engine starts, and waiting for a free device."""
+    starting_s: float | None = None
+    """Of that, starting engines."""
     warmup_s: float | None = None
     measured_s: float | None = None
     """Inside measured blocks, both arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunUse:
+    """One run of a sweep (a process, from its start to its end or its death): what it had and how
+    its trials spent it."""
+
+    began_unix_s: float
+    wall_s: float = 0.0
+    device_pairs: int = 1
+    trials: int = 0
+    measured_s: float = 0.0
+    warmup_s: float = 0.0
+    waiting_for_starts_s: float = 0.0
+    waiting_s: float = 0.0
+    """For a free device pair."""
+    engine_starts: int = 0
+    failed_starts: int = 0
+    engines_starting_s: float = 0.0
+    """Sum over engines from order to ready."""

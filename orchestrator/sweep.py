@@ -21,6 +21,7 @@ from orchestrator.ports import Executor, Job, OnProgress, Progress, Steering, Tr
 from orchestrator.report.tracked import tracked_run, tracked_sweep
 from orchestrator.report.written import Written, write_report
 from orchestrator.run.suites.job import SuiteJob
+from orchestrator.run.use_log import GetUse, UseLog
 from orchestrator.store import SweepFolder
 from orchestrator.store.comparable import changes
 from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
@@ -62,6 +63,8 @@ class Sweep:
     """Takes over what other sweeps have measured; None: everything is measured here."""
     steer: Steer | None = None
     """Makes the search over the comparisons; None: every one of them, in the plan's order."""
+    device_use: GetUse | None = None
+    """What the devices have been used for so far; None where they are not ours or not real."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,9 @@ def run_sweep(sweep: Sweep) -> Finished:
         comparable = _begin(sweep)
         tracking = Tracking(sweep.folder, sweep.open_tracker)
         try:
-            on_progress = _tracked(sweep, tracking)
-            _reuse(sweep, on_progress)
+            uses, tracked = UseLog(sweep.folder, sweep.device_use), _tracked(sweep, tracking)
+            _reuse(sweep, tracked)
+            on_progress = uses.watching(tracked)
             _run_plan(sweep, on_progress)
             notes: list[str] = []
             if comparable:
@@ -95,6 +99,7 @@ def run_sweep(sweep: Sweep) -> Finished:
                 notes += _confirm_best(sweep, on_progress)
                 notes += _confirm_schedule(sweep, on_progress)
             _run_suites(sweep, on_progress)
+            uses.write()
             result = whole_sweep(sweep.folder)
             report = write_report(result, sweep.folder.path)
         except BaseException:

@@ -109,29 +109,41 @@ class ServeAddress:
     port: int
     started_here: bool
 
+    every_node: bool = False
+    """Each node has a proxy; otherwise only the head has."""
+
     @property
     def url(self) -> str:
+        """Of the head's proxy, from the head."""
+        return self.at(self.port)
+
+    def at(self, port: int) -> str:
+        """Of a node's proxy, from that node."""
         host = LOOPBACK if self.host in ("0.0.0.0", "::", "localhost") else self.host
-        return f"http://{host}:{self.port}"
+        return f"http://{host}:{port}"
 
 
-def ensure_serve(port: int = 0) -> ServeAddress:
-    """Starts Serve with its proxy on loopback, or joins the one that runs; port 0 = a free one."""
+def ensure_serve(port: int = 0, *, every_node: bool = False) -> ServeAddress:
+    """Starts Serve with its proxies on loopback, or joins the one that runs; port 0 = a free one.
+
+    With `every_node` each node gets a proxy, on its own loopback: nothing is opened to the network.
+    """
     from ray.serve.context import _get_global_client
 
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     client = _get_global_client(raise_if_no_controller_running=False)
     if client is not None:
         options = client.http_config
-        return ServeAddress(options.host, options.port, started_here=False)
+        everywhere = options.location == "EveryNode"
+        return ServeAddress(options.host, options.port, False, everywhere)
     chosen = port or free_port()
     serve.start(
-        proxy_location="HeadOnly",
+        proxy_location="EveryNode" if every_node else "HeadOnly",
         http_options={"host": LOOPBACK, "port": chosen},
         logging_config={"enable_access_log": False, "log_level": "WARNING"},
     )
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    return ServeAddress(LOOPBACK, chosen, started_here=True)
+    return ServeAddress(LOOPBACK, chosen, True, every_node)
 
 
 def free_port() -> int:

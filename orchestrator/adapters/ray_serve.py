@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import socket
 import threading
 import time
@@ -14,25 +14,24 @@ from typing import Any
 from ray import serve
 
 from orchestrator.adapters import processes
+from orchestrator.adapters.node_work import NodeWork
+from orchestrator.adapters.ray_cluster.reserve import EnginePlace
 from orchestrator.adapters.ray_local import RayConnection, ServeAddress, ensure_ray, ensure_serve
 from orchestrator.adapters.serve_application import (
-    answers,
+    Build,
     autopsy,
     explained,
-    get_json,
     known_processes,
     order,
     take_down,
     wait_ready,
 )
-from orchestrator.errors import DeploymentError
+from orchestrator.errors import DeploymentError, DevicesLost
 from orchestrator.models.resolve import ResolvedModel, resolve
 from orchestrator.plan.deployment import Deployment
 from orchestrator.ports import Endpoint
-from orchestrator.records import EngineFacts
+from orchestrator.records import EngineFacts, FailureClass
 from orchestrator.serving import app, template
-from orchestrator.serving.engine_log import state_path
-from orchestrator.serving.environment import allowed_cpus, compute_cpus, engine_environment
 from orchestrator.serving.served_engine import ServedEngine, from_deployment, short_name
 
 
@@ -45,11 +44,33 @@ class _Running:
     processes: frozenset[processes.ProcessId]
 
 
+_PROXY_S = 60.0
+"""Serve starts a node's proxy when the first replica is there: it may come a moment later."""
+_SLEEP_S = 120.0
+_NODE_ENDS_S = 6.0
+"""After a raylet's death its workers notice and end; measured: 1 to 3 s on a busy machine."""
+
+
+@dataclass(frozen=True)
+class OnNode:
+    """The place of this deployer's engines, and how that node is reached."""
+
+    place: EnginePlace
+    work: NodeWork
+    is_head: bool
+    measured_from: str | None = None
+    """As `Endpoint.node`: the load is sent, and the address asked, from there."""
+    asked_from: NodeWork | None = None
+    """Where addresses can be reached, if that is not the engine's node."""
+
+
 class RayServeDeployer:
     """Starts and stops engines as Serve applications; several threads may use it at once.
 
     `log_folder` gets one log per engine start. With `address` None a local Ray is started, and
-    ended by `close`; a connection that exists already is used and left as it is.
+    ended by `close`; a connection that exists already is used and left as it is. With `on` engines
+    run there; otherwise wherever Ray puts them. `prefix` begins the applications' names on a
+    cluster that others use too.
     """
 
     def __init__(
@@ -59,14 +80,17 @@ class RayServeDeployer:
         http_port: int = 0,
         address: str | None = None,
         offline: bool = False,
+        on: OnNode | None = None,
+        prefix: str = "",
+        build: Build = app.build,
     ) -> None:
         self._log_folder = log_folder.resolve()
-        self._log_folder.mkdir(parents=True, exist_ok=True)
+        self._on, self._prefix, self._build = on, prefix, build
+        self._work = on.work if on else NodeWork()
         self._http_port, self._address, self._offline = http_port, address, offline
         self._lock = threading.RLock()
         self._connection: RayConnection | None = None
         self._serve: ServeAddress | None = None
-        self._template: template.Template | None = None
         self._running: dict[str, _Running] = {}
         self._logs: dict[str, Path] = {}
         self._cancelled = threading.Event()
@@ -75,7 +99,8 @@ class RayServeDeployer:
         """Brings Ray and Serve up, if they are not. `start` does it by itself."""
         with self._lock:
             if self._serve is None:
-                self._start_template()
+                if self._on is None:
+                    self._template()
                 self._connection = ensure_ray(self._address)
                 self._serve = ensure_serve(self._http_port)
             return self._serve
@@ -108,59 +133,146 @@ class RayServeDeployer:
     ) -> Endpoint:
         """`start` for the arguments of `orchestrator.serving.app:build`."""
         target = resolve(served.target, offline=self._offline)
-        address = self.open()
+        address, on = self.open(), self._on
         ordered = time.monotonic()
-        log_path = self._fresh_log(name)
-        route = route_prefix or f"/{name}"
-        base_url = address.url + route.rstrip("/")
+        log_path = self._work.fresh_log(self._log_folder, name)
+        self._logs[name] = log_path
+        application = self._prefix + name
+        route = route_prefix or f"/{application}"
+        base_url = self._proxy(address) + route.rstrip("/")
         try:
-            order(self._placed(served, log_path), name, route)
-            wait_ready(name, log_path, timeout_s, self._cancelled)
-            said = get_json(base_url + app.FACTS_ROUTE)
+            order(self._build, self._placed(served, log_path), application, route)
+            wait_ready(application, self._work, log_path, timeout_s, self._cancelled)
+            said = self._first_answer(base_url + app.FACTS_ROUTE)
+        except DevicesLost:
+            take_down(application, NodeWork(), frozenset())
+            raise
         except BaseException as error:
-            take_down(name, known_processes(log_path))
-            raise explained(error, log_path) from error
+            host = socket.gethostname() if on is None else self._host(log_path)
+            take_down(application, self._work, known_processes(self._work, log_path, host))
+            raise explained(error, self._work, log_path) from error
         took = time.monotonic() - ordered
-        pids = tuple(said["pids"]) if said["host"] == socket.gethostname() else ()
+        here = on is not None or said["host"] == socket.gethostname()
+        pids = tuple(said["pids"]) if here else ()
         stages_path = None if said["stages_unavailable"] else app.STAGES_ROUTE
-        endpoint = Endpoint(name, base_url, served.model_name, pids=pids, stages_path=stages_path)
-        facts = _facts(key, target, said, took, log_path)
-        running = _Running(endpoint, facts, processes.identify(pids))
+        endpoint = Endpoint(
+            name,
+            base_url,
+            served.model_name,
+            pids=pids,
+            node=on.measured_from if on else None,
+            stages_path=stages_path,
+            simulated=bool(said.get("simulated")),
+        )
+        facts = _facts(key, target, said, took, pids, log_path)
+        running = _Running(endpoint, facts, self._identify(pids))
         with self._lock:
             self._running[name] = running
         return endpoint
+
+    def _identify(self, pids: tuple[int, ...]) -> frozenset[processes.ProcessId]:
+        return self._work.identify(pids) if pids else frozenset()
+
+    def _host(self, log_path: Path) -> str:
+        state = self._work.state(log_path)
+        return state.host if state else ""
+
+    def _proxy(self, address: ServeAddress) -> str:
+        """Serve's proxy on the node from which the engine is asked."""
+        on = self._on
+        if on is None or on.asked_from is not None:
+            return address.url
+        port = on.work.proxy_port(address.port, is_head=on.is_head)
+        return address.at(port)
+
+    def _first_answer(self, url: str) -> dict[str, Any]:
+        until = time.monotonic() + _PROXY_S
+        while True:
+            try:
+                return self._asker.get_json(url)
+            except OSError:
+                if self._on is None or time.monotonic() >= until:
+                    raise
+                time.sleep(0.5)
+
+    @property
+    def _asker(self) -> NodeWork:
+        on = self._on
+        return self._work if on is None or on.asked_from is None else on.asked_from
 
     def facts(self, name: str) -> EngineFacts:
         """Raises: KeyError for a name that is not running."""
         return self._running[name].facts
 
     def healthy(self, name: str) -> bool:
-        """Whether the same process still answers: an engine that was replaced is not healthy."""
+        """Whether the same process still answers: an engine that was replaced is not healthy.
+
+        Raises: DevicesLost when its node is gone.
+        """
         running = self._running.get(name)
         if running is None:
             return False
         base_url = running.endpoint.base_url
         try:
-            said = get_json(base_url + app.FACTS_ROUTE, timeout_s=10)
-        except (OSError, ValueError):
+            said = self._asker.get_json(base_url + app.FACTS_ROUTE, timeout_s=10)
+            same = bool(said["pids"][0] == running.facts.extra["replica_pid"])
+            return same and self._asker.answers(base_url + "/health")
+        except ValueError:
             return False
-        same = bool(said["pids"][0] == running.facts.extra["replica_pid"])
-        return same and answers(base_url + "/health")
+        except OSError:
+            self._refuse_lost_node()
+            return False
+
+    def _refuse_lost_node(self) -> None:
+        """Of a node that is lost the engine goes first, and our agent a moment later: what looks
+        like a crash is one only if the node is still there then. Raises: DevicesLost"""
+        if self._on is None or self._on.measured_from is None:
+            return
+        until = time.monotonic() + _NODE_ENDS_S
+        while time.monotonic() < until:
+            self._work.has(self._log_folder)
+            time.sleep(0.5)
+
+    def can_sleep(self, name: str) -> bool:
+        """Whether the engine was started with sleep mode, on accelerators."""
+        running = self._running.get(name)
+        return running is not None and bool(running.facts.extra.get("can_sleep"))
+
+    def sleep(self, name: str) -> None:
+        """Its weights go to the host's memory, its KV cache is dropped. Raises: DeploymentError"""
+        self._order_engine(name, app.SLEEP_ROUTE)
+
+    def wake(self, name: str) -> None:
+        self._order_engine(name, app.WAKE_ROUTE)
+
+    def _order_engine(self, name: str, route: str) -> None:
+        base_url = self._running[name].endpoint.base_url
+        try:
+            self._asker.post(base_url + route, _SLEEP_S)
+        except OSError as error:
+            raise DeploymentError(
+                FailureClass.UNRESPONSIVE.value, f"{name} did not obey {route}: {error}"
+            ) from error
 
     def autopsy(self, name: str) -> DeploymentError | None:
         """From the engine's processes and the end of its log."""
         running = self._running.get(name)
         if running is None:
             return None
-        log = self._logs[name]
-        return autopsy(name, running.processes, log)
+        with contextlib.suppress(DevicesLost):
+            return autopsy(name, self._work, running.processes, self._logs[name])
+        return None
 
     def stop(self, name: str) -> None:
         """Returns when the processes are gone and their memory is free. Unknown name: nothing."""
         with self._lock:
             running = self._running.pop(name, None)
-        if running is not None:
-            take_down(name, running.processes | processes.identify(running.endpoint.pids))
+        if running is None:
+            return
+        known = running.processes
+        with contextlib.suppress(DevicesLost):
+            known |= self._identify(running.endpoint.pids)
+        take_down(self._prefix + name, self._work, known)
 
     def cancel(self) -> None:
         """Makes every start in progress, and every later one, raise Interrupted; at once."""
@@ -181,50 +293,43 @@ class RayServeDeployer:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            if self._template is not None:
-                self._template.stop()
-                self._template = None
+            self._work.close()
 
     def log_path(self, name: str) -> Path | None:
         """The log of the last engine started under that name."""
         return self._logs.get(name)
 
-    def _start_template(self) -> None:
-        """One process that has imported vLLM, for all CPU engines of this host."""
-        if not app.runs_on_cpu() or template.reachable(os.environ.get(template.VARIABLE)):
-            return
-        cpus = compute_cpus(allowed_cpus())
-        variables = engine_environment(accelerators=False, cpus=cpus, given={})
-        log = self._log_folder / "template.log"
-        self._template = template.start_template(cpus, {**os.environ, **variables}, log)
+    def _template(self) -> str | None:
+        """Of vLLM, so for its own app only."""
+        return self._work.template(self._log_folder) if self._build is app.build else None
 
     def _placed(self, served: ServedEngine, log_path: Path) -> ServedEngine:
-        """The arguments with what only this host knows: the log and the template."""
+        """The arguments with what only its node knows: the log, the template, the devices."""
         variables = {"HF_HUB_OFFLINE": "1"} if self._offline else {}
-        shared = self._template.address if self._template else os.environ.get(template.VARIABLE)
+        shared = self._template()
         if shared:
             variables[template.VARIABLE] = shared
+        place = self._on.place if self._on else None
+        if place is not None and place.devices is not None:
+            variables["CUDA_VISIBLE_DEVICES"] = place.devices
+        placed = {} if place is None else place.actor_options
         return served.model_copy(
             update={
                 "log_path": str(log_path),
                 "environment": {**variables, **served.environment},
+                "ray_actor_options": {**served.ray_actor_options, **placed},
+                "placement_group": place.group if place else None,
             }
         )
 
-    def _fresh_log(self, name: str) -> Path:
-        """A log of its own for every start: what an earlier one left is kept."""
-        with self._lock:
-            number = 1
-            while (path := self._log_folder / f"{name}-{number}.log").exists():
-                number += 1
-            path.touch(mode=0o600)
-            state_path(path).unlink(missing_ok=True)
-            self._logs[name] = path
-            return path
-
 
 def _facts(
-    key: str, target: ResolvedModel, said: dict[str, Any], took_s: float, log_path: Path
+    key: str,
+    target: ResolvedModel,
+    said: dict[str, Any],
+    took_s: float,
+    pids: tuple[int, ...],
+    log_path: Path,
 ) -> EngineFacts:
     folder = target.local_path
     weights = [path.stat().st_size for path in folder.glob("*.safetensors")] if folder else []
@@ -234,10 +339,12 @@ def _facts(
         engine_version=said["engine_version"],
         model=said["model"],
         start_s=took_s,
-        pids=tuple(said["pids"]) if said["host"] == socket.gethostname() else (),
+        pids=pids,
         kv_capacity_tokens=said["kv_capacity_tokens"],
         model_bytes=sum(weights) or None,
+        simulated=bool(said.get("simulated")),
         extra={
+            "can_sleep": said.get("can_sleep", False),
             "replica_pid": said["pids"][0],
             "host": said["host"],
             "log_path": str(log_path),

@@ -5,7 +5,6 @@ Shared by `plan` (which goes no further) and `sweep`. Imports neither ray nor vl
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -182,9 +181,10 @@ def _check_simulated(plan: Plan, file: str) -> None:
 
 def this_machine() -> ClusterFacts:
     """GPUs and cores of this host, without importing ray."""
-    from orchestrator.adapters.nvml import accelerators
+    from orchestrator.adapters.node_facts import this_node
 
-    return ClusterFacts(gpus=float(len(accelerators())), cpus=float(os.cpu_count() or 1))
+    here = this_node()
+    return ClusterFacts(gpus=here.gpus, cpus=here.cpus, nodes=(here,))
 
 
 def _models(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import psutil
 
@@ -19,14 +18,14 @@ from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.measure.slo import SloBounds
 from orchestrator.models.facts import read_model_facts
 from orchestrator.plan.deployment import Deployment, DeploymentPair
+from orchestrator.plan.identity import content_hash
 from orchestrator.ports import (
-    Deployer,
+    DeviceUse,
     Job,
     OnProgress,
     PairProvider,
     ReportPair,
     Steering,
-    Telemetry,
 )
 from orchestrator.records import Outcome
 from orchestrator.run.suites.job import SuiteJob
@@ -34,10 +33,16 @@ from orchestrator.run.suites.runner import SuiteRunner
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 
+if TYPE_CHECKING:
+    from orchestrator.adapters.ray_cluster import AgentOf, Measuring
+    from orchestrator.adapters.serve_application import Build
+    from orchestrator.cli.machine_room import Joined
+
+ENGINE_APP: Build | None = None
+"""Makes the Serve application of an engine; None: vLLM's own. Tests put a light one here."""
+
 _ENGINE_BYTES = 2.5 * 1024**3
 """A CPU engine besides its weights: two processes and 1 GiB of KV cache (measured: 2.4 GiB)."""
-_CLOSE_S = 8.0
-"""For the engines to end by themselves; then Ray, if it was started here, takes them along."""
 
 
 class Engines(Protocol):
@@ -52,18 +57,43 @@ class Engines(Protocol):
     def close(self) -> None: ...
 
 
-def real_engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> Engines:
-    """vLLM behind Ray Serve, trials in Ray Tune. Nothing is started before there is work."""
-    return _RealEngines(prepared, folder, address)
+def real_engines(prepared: Prepared, folder: SweepFolder, joined: Joined | None) -> Engines:
+    """vLLM behind Ray Serve, trials in Ray Tune. Nothing is started before there is work.
+
+    `joined` is a cluster that was asked what it has; None: a Ray of our own, on this machine.
+    """
+    return ClusterEngines(prepared, folder, joined)
 
 
-class _RealEngines:
-    def __init__(self, prepared: Prepared, folder: SweepFolder, address: str | None) -> None:
-        self._prepared, self._folder, self._address = prepared, folder, address
-        self._connection: Any = None
-        self._serve_started = False
-        self._pool: Any = None
+class ClusterEngines:
+    """Engines on Ray's nodes. `build` makes the Serve application of an engine."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        folder: SweepFolder,
+        joined: Joined | None,
+        build: Build | None = None,
+    ) -> None:
+        from orchestrator.cli.machine_room import MachineRoom
+
+        chosen = build or ENGINE_APP
+        self._prepared, self._folder = prepared, folder
+        self._on_cluster = joined is not None
         self._storage: Path | None = None
+        self._room = MachineRoom(
+            prepared.experiment,
+            folder.path / "logs",
+            joined,
+            # On a cluster of others, applications need names of their own.
+            prefix=f"{folder.path.name}-{content_hash(str(folder.path))[:6]}-" if joined else "",
+            models={
+                name: model.local_path
+                for name, model in prepared.models.items()
+                if model.local_path is not None
+            },
+            **({} if chosen is None else {"build": chosen}),
+        )
 
     def run(
         self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
@@ -76,7 +106,6 @@ class _RealEngines:
         pairs = [job.trial.pair for job in jobs]
         self._open(_deployments(pairs) if steering is None else [])
         assert self._storage is not None
-        slots = self._prepared.plan.estimate.pairs_at_once
         slo = slo_bounds(self._prepared.experiment.slo)
         executor = RayTuneExecutor(
             folder=self._folder,
@@ -85,28 +114,28 @@ class _RealEngines:
                 slo=slo,
                 objectives=self._prepared.experiment.objectives,
                 gate=_gate(self._folder, jobs),
+                agents=self._room.agents,
             ),
-            pool=self._pool,
-            slots=slots,
+            pool=self._room.pool,
+            slots=self._room.at_once,
+            in_turn=self._room.in_turn,
             storage=self._storage,
         )
         return executor.run(jobs, on_progress, steering)
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
-        """In this process: the engines answer here as they do to trials."""
+        """In this process; what is asked is sent from the engines' nodes, as in trials."""
         from orchestrator.adapters.embedding import installed_embedder
-        from orchestrator.adapters.http.asker import HttpAsker
-        from orchestrator.adapters.http.prometheus import PrometheusProbe
-        from orchestrator.adapters.ray_local import ray_processes
+        from orchestrator.adapters.ray_cluster import NodePorts
         from orchestrator.adapters.ray_tune import RemotePool, drain_engine_events
 
         self._open(_deployments([job.pair for job in jobs]))
-        pool = self._pool
+        pool, ports = self._room.pool, NodePorts(_measuring(), self._room.agents)
         runner = SuiteRunner(
-            pool=RemotePool(pool),
-            asker=HttpAsker(),
-            probe=PrometheusProbe(),
-            telemetry=_telemetry(ray_processes),
+            pool=RemotePool(pool, in_turn=self._room.in_turn),
+            asker=ports,
+            probe=ports,
+            telemetry=ports,
             embedder=installed_embedder(),
         )
         LocalSuites(
@@ -114,30 +143,21 @@ class _RealEngines:
         ).run_suites(jobs, on_progress)
 
     def _open(self, coming: Sequence[Deployment]) -> None:
-        if self._pool is not None:
+        if self._room.pool is not None:
             return
-        from orchestrator.adapters.ray_local import ensure_ray, ensure_serve
-        from orchestrator.adapters.ray_tune import start_pool
-
-        logs = self._folder.path / "logs"
+        # Trials run beside the driver, so what Tune keeps of them may lie there too.
         self._storage = Path(tempfile.mkdtemp(prefix="orchestrator-tune-"))
-        self._connection = ensure_ray(self._address)
-        self._serve_started = ensure_serve().started_here
-        make_deployer = functools.partial(_real_deployer, logs)
-        self._pool = start_pool(
-            make_deployer,
-            slots=self._prepared.plan.estimate.pairs_at_once,
-            start_timeout_s=self._prepared.experiment.measure.timeouts.start_s,
-            warm_per_slot=self._warm_per_slot(),
-            coming=coming,
-        )
+        self._room.open(coming=coming, warm_per_slot=self._warm_per_slot())
+
+    def use(self) -> DeviceUse:
+        return self._room.use()
 
     def _warm_per_slot(self) -> int:
         """On a CPU with cores to spare, as many engines as memory holds: an idle one takes no core,
         and starts overlap. On accelerators the two arms: a third would take memory from their KV
         caches. On two or three cores as well: starts side by side are no faster there."""
         here = this_machine()
-        if here.gpus or self._address is not None or (here.cpus or 1) < 4:
+        if here.gpus or self._on_cluster or (here.cpus or 1) < 4:
             return 2
         free = psutil.virtual_memory().available
         weights = sum(
@@ -150,25 +170,9 @@ class _RealEngines:
 
     def close(self) -> None:
         """Stop engines, Serve and Ray as far as they were started here. May be called twice."""
-        if self._connection is None:
-            return
-        import ray
-        from ray import serve
-
-        connection, self._connection = self._connection, None
-        pool, self._pool = self._pool, None
-        try:
-            if pool is not None:
-                # A pool that does not answer is no reason to leave Ray running.
-                with contextlib.suppress(ray.exceptions.GetTimeoutError, ray.exceptions.RayError):
-                    ray.get(pool.close.remote(), timeout=_CLOSE_S)
-                ray.kill(pool)
-            if self._serve_started and not connection.started_here:
-                serve.shutdown()
-        finally:
-            connection.close()
-            if self._storage is not None:
-                shutil.rmtree(self._storage, ignore_errors=True)
+        self._room.close()
+        if self._storage is not None:
+            shutil.rmtree(self._storage, ignore_errors=True)
 
 
 def _deployments(pairs: Sequence[DeploymentPair]) -> list[Deployment]:
@@ -180,18 +184,12 @@ def _deployments(pairs: Sequence[DeploymentPair]) -> list[Deployment]:
     return list(found.values())
 
 
-def _real_deployer(logs: Path) -> Deployer:
-    from orchestrator.adapters.ray_serve import RayServeDeployer
-
-    return RayServeDeployer(logs)
-
-
 @functools.lru_cache(maxsize=1)
-def _client() -> Any:
+def _measuring() -> Measuring:
     """One per process: a trial's process lives through many trials, and so does its client."""
-    from orchestrator.adapters.http.client import HttpLoadClient
+    from orchestrator.cli.machine_room import measuring
 
-    return HttpLoadClient(workers=1)
+    return measuring()
 
 
 def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
@@ -202,29 +200,24 @@ def _gate(folder: SweepFolder, jobs: Sequence[Job]) -> LadderGate:
 
 
 def _real_runner(
-    pool: PairProvider, *, slo: SloBounds, objectives: Sequence[str], gate: LadderGate
+    pool: PairProvider,
+    *,
+    slo: SloBounds,
+    objectives: Sequence[str],
+    gate: LadderGate,
+    agents: dict[str, AgentOf],
 ) -> TrialRunner:
-    from orchestrator.adapters.http.prometheus import PrometheusProbe
-    from orchestrator.adapters.ray_local import ray_processes
+    from orchestrator.adapters.ray_cluster import NodePorts
 
+    ports = NodePorts(_measuring(), agents)
     return TrialRunner(
         pool=pool,
-        client=_client(),
-        probe=PrometheusProbe(),
-        telemetry=_telemetry(ray_processes),
+        client=ports,
+        probe=ports,
+        telemetry=ports,
         judge=PairJudge(slo, objectives),
         gate=gate,
     )
-
-
-def _telemetry(alongside: Callable[[], Iterable[int]]) -> Telemetry:
-    from orchestrator.adapters.local.combined_telemetry import CombinedTelemetry
-    from orchestrator.adapters.local.telemetry import HostTelemetry
-    from orchestrator.adapters.nvml import NvmlTelemetry, nvml_or_none
-
-    nvml = nvml_or_none()
-    host = HostTelemetry(alongside=alongside)
-    return host if nvml is None else CombinedTelemetry(host, NvmlTelemetry(nvml))
 
 
 def simulated_engines(prepared: Prepared, folder: SweepFolder) -> Engines:

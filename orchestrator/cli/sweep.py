@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -18,7 +18,7 @@ from orchestrator.cli.attaching import AttachedEngines, attached_manifest
 from orchestrator.cli.options import add_suites, add_tracking, suites_asked, tracking_uri
 from orchestrator.cli.preparation import Prepared, prepare
 from orchestrator.cli.progress import SweepProgress
-from orchestrator.cli.running import Engines, real_engines, simulated_engines
+from orchestrator.cli.running import ClusterEngines, Engines, real_engines, simulated_engines
 from orchestrator.cli.searching import steer
 from orchestrator.errors import (
     DeploymentError,
@@ -30,12 +30,16 @@ from orchestrator.errors import (
 )
 from orchestrator.ports import OnProgress, Tracker
 from orchestrator.report.terminal import result_table
+from orchestrator.spec.read import read_experiment
 from orchestrator.spec.scenario import read_profile
 from orchestrator.store import SweepFolder
 from orchestrator.store.comparable import fingerprint
 from orchestrator.store.reuse import reuse
 from orchestrator.sweep import Finished, Sweep, run_sweep
 from orchestrator.sweep_suites import unfinished_suites
+
+if TYPE_CHECKING:
+    from orchestrator.cli.machine_room import Joined
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +73,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    prepared = prepare(args.experiment, offline=args.offline, suites=suites_asked(args))
+    joined = _joined(args)
+    try:
+        return _run(args, joined)
+    finally:
+        if joined is not None:
+            joined.close()
+
+
+def _joined(args: argparse.Namespace) -> Joined | None:
+    """The cluster that is asked for: what it has decides what is planned."""
+    if args.address is None:
+        return None
+    experiment = read_experiment(args.experiment)
+    if experiment.simulated or experiment.attach is not None:
+        return None
+    from orchestrator.cli.machine_room import join
+
+    return join(args.address)
+
+
+def _run(args: argparse.Namespace, joined: Joined | None) -> int:
+    cluster = joined.facts if joined else None
+    prepared = prepare(
+        args.experiment, offline=args.offline, cluster=cluster, suites=suites_asked(args)
+    )
     _refuse_what_cannot_run(prepared)
     folder = SweepFolder((args.results / prepared.experiment.name).resolve())
     if args.fresh:
         with folder.locked():
             folder.set_aside()
-    manifest = manifest_of(prepared, folder)
+    there = joined.environment(prepared.experiment, folder.path) if joined else None
+    manifest = manifest_of(prepared, folder, environment=there)
     jobs = prepared.jobs()
     suites = prepared.suite_jobs()
     todo = folder.unfinished(
@@ -88,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     progress.opening(prepared.plan, folder.path)
     watched = contextlib.ExitStack()
     on_progress = _watched(args, prepared, len(jobs), len(jobs) - len(todo), progress, watched)
-    engines = _engines(prepared, folder, args.address)
+    engines = _engines(prepared, folder, joined)
     try:
         if isinstance(engines, AttachedEngines):
             # Before anything is written: servers that cannot be measured leave no trace.
@@ -110,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
                 retry_stopped=args.retry_stopped,
                 reuse=None if args.fresh else functools.partial(reuse, folder, manifest),
                 steer=steer(prepared, folder),
+                device_use=engines.use if isinstance(engines, ClusterEngines) else None,
             )
         )
     except KeyboardInterrupt:
@@ -166,12 +196,12 @@ def _refuse_what_cannot_run(prepared: Prepared) -> None:
         )
 
 
-def _engines(prepared: Prepared, folder: SweepFolder, address: str | None) -> Engines:
+def _engines(prepared: Prepared, folder: SweepFolder, joined: Joined | None) -> Engines:
     if prepared.experiment.simulated:
         return simulated_engines(prepared, folder)
     if prepared.experiment.attach is not None:
         return AttachedEngines(prepared, folder)
-    return real_engines(prepared, folder, address)
+    return real_engines(prepared, folder, joined)
 
 
 def _tracker(prepared: Prepared, args: argparse.Namespace) -> Tracker:
@@ -185,9 +215,14 @@ def _tracker(prepared: Prepared, args: argparse.Namespace) -> Tracker:
     )
 
 
-def manifest_of(prepared: Prepared, folder: SweepFolder) -> Mapping[str, Any]:
-    """What is recorded of a sweep as a whole: the question, the preconditions, the prompts."""
-    environment = environment_snapshot(folder.path)
+def manifest_of(
+    prepared: Prepared, folder: SweepFolder, *, environment: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """What is recorded of a sweep as a whole: the question, the preconditions, the prompts.
+
+    `environment` is that of the nodes where engines run, if they are not this one.
+    """
+    environment = environment or environment_snapshot(folder.path)
     plan = prepared.plan
     return {
         "name": prepared.experiment.name,

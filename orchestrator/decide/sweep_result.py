@@ -10,6 +10,7 @@ from orchestrator.analyse.control import AAControl, aa_control
 from orchestrator.analyse.look_plan import look_plan
 from orchestrator.analyse.pairs import ratio_series
 from orchestrator.decide.derived import trial_result
+from orchestrator.decide.efficiency import Efficiency, efficiency
 from orchestrator.decide.multiplicity import best_candidate, corrected
 from orchestrator.decide.searched import SearchResult, search_result, steered
 from orchestrator.decide.suite_results import JudgedSuite, read_suites
@@ -39,6 +40,8 @@ class SweepResult:
     """The sweep that measured a trial, by trial id, where it was another one."""
     search: SearchResult | None = None
     """None where the whole grid was walked."""
+    efficiency: Efficiency | None = None
+    """Where the machines' time went; None where no devices were ours."""
 
     @property
     def name(self) -> str:
@@ -105,8 +108,11 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
     found = [trial_result(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
     origins = {result.trial.id: folder.trial(result.trial.id).reused() for result in found}
-    reused = {name: str(origin["sweep"]) for name, origin in origins.items() if origin is not None}
-    return replace(sweep_result(manifest, found, search_record=folder.search()), reused=reused)
+    return replace(
+        sweep_result(manifest, found, search_record=folder.search()),
+        reused={name: str(one["sweep"]) for name, one in origins.items() if one is not None},
+        efficiency=efficiency(folder.runs()),
+    )
 
 
 def whole_sweep(folder: SweepFolder) -> SweepResult:

@@ -7,6 +7,16 @@ from typing import Any
 
 from orchestrator.plan.deployment import Deployment, Speculation
 from orchestrator.plan.facts import ClusterFacts, PromptSetFacts
+from orchestrator.plan.placing import (
+    CAVEATS,
+    Layout,
+    Need,
+    Strategy,
+    lay_out,
+    spreads,
+    strategy_of,
+    whole_devices,
+)
 from orchestrator.plan.plan import Notice
 from orchestrator.spec.experiment import Experiment
 
@@ -51,6 +61,30 @@ def gpus_per_replica(experiment: Experiment, cluster: ClusterFacts) -> float | N
     return float(engine_parallelism(experiment.engine))
 
 
+def strategy(experiment: Experiment, cluster: ClusterFacts) -> Strategy:
+    """How the arms share devices."""
+    cpu = on_cpu(experiment, cluster)
+    return strategy_of(experiment.placement.strategy, on_cpu=cpu)
+
+
+def layout(experiment: Experiment, cluster: ClusterFacts) -> Layout | None:
+    """Where pairs are measured; None where the cluster's nodes are not known."""
+    each = gpus_per_replica(experiment, cluster)
+    if not cluster.nodes or each is None:
+        return None
+    placement = experiment.placement
+    return lay_out(
+        cluster.nodes,
+        Need(
+            strategy=strategy(experiment, cluster),
+            gpus=whole_devices(each),
+            cpus=placement.cpus_per_replica,
+            accelerator=placement.accelerator,
+            across_nodes=spreads(experiment.engine),
+        ),
+    )
+
+
 def engine_parallelism(engine: Mapping[str, Any]) -> int:
     """Devices that one engine spreads over."""
     return int(engine.get("tensor_parallel_size", 1)) * int(engine.get("pipeline_parallel_size", 1))
@@ -76,9 +110,29 @@ def engine_arguments(
     here_on_cpu = on_cpu(experiment, cluster) and not experiment.simulated
     if seeded and here_on_cpu:
         notices += _unsplit_prefill(engine, most_in_flight, prompt_sets)
+    if experiment.attach is None and not experiment.simulated:
+        notices += _placed(engine, strategy(experiment, cluster), cpu=here_on_cpu)
+        found = layout(experiment, cluster)
+        notices += [Notice("note", "devices", text) for text in (found.notes if found else ())]
     if here_on_cpu and experiment.attach is None and max(experiment.sweep.temperature) > 0:
         notices.append(_WRONG_SAMPLING)
     return engine, notices
+
+
+_HALF_OF_MEMORY = 0.45
+"""`gpu_memory_utilization` of an arm that shares its device: half of vLLM's default."""
+
+
+def _placed(engine: dict[str, Any], how: Strategy, *, cpu: bool) -> list[Notice]:
+    """Adds the engine arguments that a placement asks for, and says what it means."""
+    text = f"placement {how}: {CAVEATS[how]}"
+    if how == "shared" and not cpu:
+        engine.setdefault("gpu_memory_utilization", _HALF_OF_MEMORY)
+    if how == "in_turn" and not cpu:
+        engine.setdefault("enable_sleep_mode", True)
+    if how == "in_turn" and (cpu or engine.get("enable_sleep_mode") is False):
+        text += "; this engine cannot sleep, so it is started again for every turn, which is slow"
+    return [Notice("note", "placement", text)]
 
 
 _WRONG_SAMPLING = Notice(

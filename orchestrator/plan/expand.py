@@ -45,7 +45,8 @@ def make_plan(
         cluster=cluster,
     )
     baseline = arms.baseline(experiment, engine)
-    builder = _Builder(experiment, prompt_sets, baseline, points.protocol(experiment), loads)
+    protocol = points.protocol(experiment, arms.strategy(experiment, cluster))
+    builder = _Builder(experiment, prompt_sets, baseline, protocol, loads)
     no_devices = preflight.devices_missing(experiment, cluster)
     drafts: dict[str, ModelFacts] = {}
     for speculation in arms.speculations(experiment):
@@ -236,11 +237,14 @@ def _estimate(
     speed: Speed | None,
 ) -> Estimate:
     gpus = arms.gpus_per_replica(experiment, cluster)
-    separate = experiment.placement.strategy == "separate"
+    separate = arms.strategy(experiment, cluster) == "separate"
     devices = 1.0 if gpus == 0 else (gpus or 1.0) * (2 if separate else 1)
     at_once = 1
     if gpus and cluster.gpus is not None:
-        at_once = max(1, min(int(cluster.gpus // devices), len({id(t.pair) for t in trials})))
+        at_once = int(cluster.gpus // devices)
+    if (found := arms.layout(experiment, cluster)) is not None:
+        at_once = found.at_once
+    at_once = max(1, min(at_once, len({id(trial.pair) for trial in trials})))
     return estimate(
         trials,
         engine_starts=0 if experiment.attach is not None else len(deployments),

@@ -73,11 +73,33 @@ class PromptSetFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """One node of the cluster, as Ray and the node's own driver describe it."""
+
+    id: str
+    host: str
+    """The machine: nodes of one machine share it."""
+    cpus: float
+    gpus: float
+    model: str
+    """Of its devices: the accelerator, or the processor where there is none."""
+    memory_bytes: int | None = None
+    """Of one device."""
+    interconnect: str | None = None
+    """Between the node's devices: `NVLink`, `PCIe`; None where it is not known."""
+    cores: tuple[int, ...] = ()
+    """Cores that its processes may run on; empty: not known, so all of the machine."""
+    is_head: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """What there is to run on."""
 
     gpus: float | None = None
     cpus: float | None = None
+    nodes: tuple[NodeFacts, ...] = ()
+    """Empty where no cluster was asked: one machine."""
 
 
 def parse_model_config(

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from orchestrator.plan.deployment import Speculation
 from orchestrator.plan.facts import PromptSetFacts
+from orchestrator.plan.placing import Strategy
 from orchestrator.plan.trial import Cell, LoadPoint, Protocol, Sampling, WorkloadRef
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.load import ClosedLoad
@@ -90,7 +91,7 @@ def workload_ref(workload: Workload, facts: PromptSetFacts) -> WorkloadRef:
     )
 
 
-def protocol(experiment: Experiment) -> Protocol:
+def protocol(experiment: Experiment, placement: Strategy) -> Protocol:
     measure = experiment.measure
     return Protocol(
         pairs_min=measure.pairs.min,
@@ -102,6 +103,7 @@ def protocol(experiment: Experiment) -> Protocol:
         metric=measure.metric,
         trial_seconds=measure.trial_seconds,
         looks="once" if measure.looks == "once" else "every",
+        placement=placement,
         block_requests_min=measure.block_requests_min,
     )
 

@@ -5,7 +5,7 @@ A rule whose facts are not known is not applied; `notices.unchecked` says which.
 
 from __future__ import annotations
 
-from orchestrator.plan.arms import engine_parallelism, gpus_per_replica
+from orchestrator.plan.arms import engine_parallelism, gpus_per_replica, layout, strategy
 from orchestrator.plan.deployment import Speculation
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.plan import Notice
@@ -32,18 +32,28 @@ def devices_missing(experiment: Experiment, cluster: ClusterFacts) -> Reason | N
             f"tensor x pipeline parallel size is {spread}, "
             f"and a replica gets {each:g} GPUs (placement.gpus_per_replica)"
         )
-    arms_at_once = 2 if placement.strategy == "separate" else 1
+    how = strategy(experiment, cluster)
+    arms_at_once = 2 if how == "separate" else 1
     if each is not None and cluster.gpus is not None and each * arms_at_once > cluster.gpus:
         return "too_many_devices", (
-            f"{arms_at_once} x {each:g} GPUs are needed (placement.strategy: "
-            f"{placement.strategy}), and the cluster has {cluster.gpus:g}"
+            f"{arms_at_once} x {each:g} GPUs are needed (placement.strategy: {how}), "
+            f"and the cluster has {cluster.gpus:g}"
         )
-    loaded_at_once = 1 if placement.strategy == "in_turn" else 2
+    loaded_at_once = 1 if how == "in_turn" else 2
     cpus = placement.cpus_per_replica
     if cpus is not None and cluster.cpus is not None and cpus * loaded_at_once > cluster.cpus:
         return "too_many_devices", (
             f"{loaded_at_once} x {cpus:g} CPUs are needed (placement.cpus_per_replica), "
             f"and the cluster has {cluster.cpus:g}"
+        )
+    found = layout(experiment, cluster)
+    if found is not None and not found.slots:
+        what = f"{each:g} GPUs" if each else "a machine without GPUs"
+        return "too_many_devices", (
+            f"no pair fits: {arms_at_once} x {what} of one model"
+            f"{f' ({placement.accelerator})' if placement.accelerator else ''} "
+            f"are needed (placement.strategy: {how}), and the nodes have "
+            + (", ".join(f"{n.gpus:g} x {n.model}" for n in cluster.nodes if n.gpus) or "no GPU")
         )
     return None
 

@@ -87,6 +87,8 @@ class Protocol:
     """After so long in measured blocks no further pair is begun, once pairs_min are there."""
     looks: Literal["every", "once"] = "every"
     """Whether every pair may end the trial, or the verdict is asked for at the end alone."""
+    placement: Literal["separate", "in_turn", "shared"] = "separate"
+    """Whether the arms have devices of their own, take turns on one, or share it."""
     block_requests_min: int = 1
     """Closed load: a block has at least so many requests, however few are in flight."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.plan.trial import Protocol
+from orchestrator.report.efficiency_text import efficiency_sentence
 from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.language import Words
 from orchestrator.report.row import (
@@ -84,6 +85,9 @@ def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
     yield ""
     yield preconditions(result, words)
     yield ""
+    if sentence := efficiency_sentence(result.efficiency, words):
+        yield sentence
+        yield ""
     yield from reused_section(result, words)
     yield from search_section(result, words)
     yield from _best(result, words)

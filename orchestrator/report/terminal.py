@@ -10,6 +10,7 @@ from rich.text import Text
 
 from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.efficiency_text import efficiency_sentence
 from orchestrator.report.ladder_text import break_even_sentence, ladder_unit
 from orchestrator.report.row import ENGLISH, Row, load_heading, rows
 from orchestrator.report.search_text import reused_sentences, search_sentences
@@ -65,6 +66,7 @@ def result_table(result: SweepResult) -> RenderableType:
         *suite_sentences(result),
         control_sentence(result),
         preconditions(result),
+        efficiency_sentence(result.efficiency),
     ]
     return Group(table, *(Text(sentence) for sentence in below if sentence))
 

@@ -16,6 +16,7 @@ from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Decision
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
+from orchestrator.report.efficiency_text import efficiency_metrics
 from orchestrator.report.row import verdict_text
 from orchestrator.report.tracked_note import closing_note, trial_note
 from orchestrator.report.words import device_text
@@ -154,7 +155,7 @@ def tracked_totals(result: SweepResult, artifacts: Mapping[str, Path]) -> Totals
         found = [len(suite.result.findings) for suite in suites if suite.result is not None]
         if found:
             metrics[f"suites/{name}_findings"] = float(sum(found))
-    return Totals(metrics, tags)
+    return Totals({**metrics, **efficiency_metrics(result.efficiency)}, tags)
 
 
 def _params(result: TrialResult) -> dict[str, Any]:

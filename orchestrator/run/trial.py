@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.errors import DeploymentError, OrchestratorError
+from orchestrator.errors import DeploymentError, DevicesLost, OrchestratorError
 from orchestrator.plan.block import BlockPlan
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import (
     Blocks,
+    Endpoint,
     Lease,
     LoadClient,
     PairProvider,
@@ -20,7 +22,7 @@ from orchestrator.ports import (
     ServerProbe,
     Telemetry,
 )
-from orchestrator.records import Arm, BlockRecord, FailureClass, Outcome
+from orchestrator.records import ARMS, Arm, BlockRecord, FailureClass, Outcome
 from orchestrator.run.ladder_gate import skipped
 from orchestrator.store import TrialFolder
 
@@ -38,6 +40,9 @@ class Judgement:
     why_invalid: str | None = None
     """The reason of the latest invalid block, for the message when no pair was valid."""
 
+
+_MOVES = 3
+"""How often a trial may go on elsewhere after its devices were lost."""
 
 Judge = Callable[[Trial, Sequence[Pair]], Judgement]
 
@@ -125,13 +130,35 @@ class TrialRunner:
         seconds: _Seconds,
     ) -> Judgement:
         judgement = self.judge(trial, pairs)
-        if judgement.stop or not _goes_on(trial, pairs):
-            return judgement
-        try:
-            lease = self.pool.lease(trial.pair, holder=trial.id)
-        except DeploymentError as error:
-            raise _Ended(FailureClass(error.failure), error.cause, error.log_tail) from error
-        seconds.leased()
+        for moves in itertools.count():
+            if judgement.stop or not _goes_on(trial, pairs):
+                return judgement
+            try:
+                return self._on_devices(trial, blocks, folder, report, pairs, seconds, judgement)
+            except DevicesLost as error:
+                # The pairs that are whole stay; the one in flight is measured anew elsewhere.
+                if moves == _MOVES:
+                    raise _Ended(FailureClass.DEVICES_LOST, error.cause, error.log_tail) from error
+                folder.discard_unpaired()
+                judgement = self.judge(trial, pairs)
+            except DeploymentError as error:
+                raise _Ended(FailureClass(error.failure), error.cause, error.log_tail) from error
+        raise AssertionError("not reached: the loop returns or raises")
+
+    def _on_devices(
+        self,
+        trial: Trial,
+        blocks: Blocks,
+        folder: TrialFolder,
+        report: ReportPair,
+        pairs: list[Pair],
+        seconds: _Seconds,
+        judgement: Judgement,
+    ) -> Judgement:
+        """All pairs that are missing, on one lease. Raises: DevicesLost, DeploymentError, _Ended"""
+        seconds.asked()
+        lease = self.pool.lease(trial.pair, holder=trial.id)
+        seconds.leased(lease.starting_s)
         broken: tuple[Arm, ...] = ()
         try:
             folder.save_engines(
@@ -140,7 +167,7 @@ class TrialRunner:
             self._warm_up(trial, blocks, folder, lease)
             seconds.warmed_up()
             while _goes_on(trial, pairs) and not judgement.stop:
-                pair = self._run_pair(trial, blocks.pair(len(pairs)), lease, len(pairs), folder)
+                pair = self._run_pair(trial, blocks, lease, len(pairs), folder, seconds)
                 pairs.append(pair)
                 seconds.measured(pair)
                 judgement = self.judge(trial, pairs)
@@ -152,6 +179,9 @@ class TrialRunner:
         except _Ended as end:
             broken = end.broken
             raise
+        except DevicesLost:
+            broken = ARMS
+            raise
         finally:
             self.pool.release(lease, broken=broken)
         return judgement
@@ -161,16 +191,43 @@ class TrialRunner:
         if not plan.requests:
             return
         for position, arm in enumerate(arm_order(0)):
-            block = self._run_block(trial, plan, lease, arm, 0, position, "warmup")
-            self._refuse_dead_engine(block, lease, "in the warm-up")
-            folder.save_block(block)
+            endpoint = self.pool.activate(lease, arm).endpoint
+            self._warm(trial, plan, folder, lease, arm, position, endpoint)
+
+    def _warm(
+        self,
+        trial: Trial,
+        plan: BlockPlan,
+        folder: TrialFolder,
+        lease: Lease,
+        arm: Arm,
+        position: int,
+        endpoint: Endpoint,
+    ) -> None:
+        block = self._run_block(trial, plan, endpoint, arm, 0, position, "warmup")
+        self._refuse_dead_engine(block, lease, "in the warm-up")
+        folder.save_block(block)
 
     def _run_pair(
-        self, trial: Trial, plan: BlockPlan, lease: Lease, index: int, folder: TrialFolder
+        self,
+        trial: Trial,
+        blocks: Blocks,
+        lease: Lease,
+        index: int,
+        folder: TrialFolder,
+        seconds: _Seconds,
     ) -> Pair:
+        plan = blocks.pair(index)
         done: dict[Arm, BlockRecord] = {}
         for position, arm in enumerate(arm_order(index)):
-            block = self._run_block(trial, plan, lease, arm, index, position, "measured")
+            began = self.monotonic()
+            active = self.pool.activate(lease, arm)
+            warmup = blocks.warmup() if active.fresh else None
+            if warmup is not None and warmup.requests:
+                self._warm(trial, warmup, folder, lease, arm, position, active.endpoint)
+            if active.fresh:
+                seconds.turned(self.monotonic() - began)
+            block = self._run_block(trial, plan, active.endpoint, arm, index, position, "measured")
             self._refuse_dead_engine(block, lease, f"in block {2 * index + position + 1}")
             folder.save_block(block)
             done[arm] = block
@@ -180,17 +237,18 @@ class TrialRunner:
         self,
         trial: Trial,
         plan: BlockPlan,
-        lease: Lease,
+        endpoint: Endpoint,
         arm: Arm,
         index: int,
         position: int,
         kind: Literal["warmup", "measured"],
     ) -> BlockRecord:
-        endpoint = lease.endpoint(arm)
         before = self.probe.read(endpoint)
         sampling = self.telemetry.start(endpoint)
         try:
             seen = self.client.run_block(endpoint, plan)
+        except DevicesLost:
+            raise
         except OrchestratorError as error:
             raise _Ended(FailureClass.CLIENT_FAILED, str(error)) from error
         finally:
@@ -271,16 +329,28 @@ class _Seconds:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._now = monotonic
-        self._began = monotonic()
-        self._leased_at: float | None = None
-        self._warmed_at: float | None = None
+        self._began = self._at = monotonic()
+        self._waiting_s: float | None = None
+        self._starting_s: float | None = None
+        self._warmup_s: float | None = None
         self._measured_s = 0.0
 
-    def leased(self) -> None:
-        self._leased_at = self._now()
+    def asked(self) -> None:
+        self._at = self._now()
+
+    def leased(self, starting_s: float) -> None:
+        """`starting_s` of the time since it was asked for went into engine starts."""
+        now = self._now()
+        self._waiting_s = (self._waiting_s or 0.0) + now - self._at
+        self._starting_s = (self._starting_s or 0.0) + starting_s
+        self._at = now
 
     def warmed_up(self) -> None:
-        self._warmed_at = self._now()
+        self._warmup_s = (self._warmup_s or 0.0) + self._now() - self._at
+
+    def turned(self, took_s: float) -> None:
+        """An arm was started and warmed up again for its turn."""
+        self._warmup_s = (self._warmup_s or 0.0) + took_s
 
     def measured(self, pair: Pair) -> None:
         self._measured_s += sum(block.duration_s for block in pair)
@@ -296,7 +366,6 @@ class _Seconds:
         cause: str | None = None,
         log: str | None = None,
     ) -> Outcome:
-        leased, warmed = self._leased_at, self._warmed_at
         return Outcome(
             trial_id=trial.id,
             status=status,
@@ -306,7 +375,8 @@ class _Seconds:
             pairs_measured=len(pairs),
             pairs_valid=valid,
             wall_s=self._now() - self._began,
-            waiting_s=None if leased is None else leased - self._began,
-            warmup_s=None if leased is None or warmed is None else warmed - leased,
+            waiting_s=self._waiting_s,
+            starting_s=self._starting_s,
+            warmup_s=self._warmup_s,
             measured_s=self._measured_s if pairs else None,
         )

@@ -32,6 +32,11 @@ from orchestrator.serving.served_engine import ServedEngine, read_served_engine
 
 FACTS_ROUTE = "/orchestrator/facts"
 STAGES_ROUTE = "/orchestrator/stages"
+SLEEP_ROUTE = "/orchestrator/sleep"
+WAKE_ROUTE = "/orchestrator/wake"
+SLEEP_LEVEL = 1
+"""Weights to the host's memory. Level 2 drops them, and after it drafts are not accepted any more
+(vllm#52479)."""
 DEPLOYMENT_NAME = "engine"
 
 logger = logging.getLogger(__name__)
@@ -86,6 +91,8 @@ class VllmApp:
         self._no_stages = await vllm_engine.time_stages(self._engine, served)
         for route, answer in ((FACTS_ROUTE, self._facts), (STAGES_ROUTE, self._stages)):
             self._app.add_api_route(route, answer, methods=["GET"], include_in_schema=False)
+        for route, order in ((SLEEP_ROUTE, self._sleep), (WAKE_ROUTE, self._wake)):
+            self._app.add_api_route(route, order, methods=["POST"], include_in_schema=False)
 
     def _template_for(self, served: ServedEngine, cpus: frozenset[int]) -> str | None:
         """Address of a template for this engine's process; None = vLLM's own means."""
@@ -123,6 +130,14 @@ class VllmApp:
         if self._no_stages is not None:
             return {"unavailable": self._no_stages}
         return await vllm_engine.stages(self._engine)
+
+    async def _sleep(self) -> dict[str, bool]:
+        await self._engine.sleep(level=SLEEP_LEVEL)
+        return {"asleep": True}
+
+    async def _wake(self) -> dict[str, bool]:
+        await self._engine.wake_up()
+        return {"asleep": False}
 
     def _pids(self) -> tuple[int, ...]:
         from orchestrator.serving import vllm_engine

@@ -87,8 +87,9 @@ def placement(served: ServedEngine, *, accelerators: bool) -> Placement:
     """Where one replica runs.
 
     `accelerators` says whether engines run on GPUs here. An engine of n devices takes n GPUs in its
-    one actor (executor `mp`), or n bundles of one GPU (executor `ray`). `num_gpus` is always
-    explicit: an actor without it would see every device of the host.
+    one actor (executor `mp`), or n bundles of one GPU (executor `ray`), unless a placement group
+    made for it is given. `num_gpus` is always explicit: an actor without it would see every device
+    of the host.
     """
     engine = served.engine
     devices = int(engine.get("tensor_parallel_size", 1)) * int(
@@ -100,7 +101,7 @@ def placement(served: ServedEngine, *, accelerators: bool) -> Placement:
     if not accelerators:
         options.setdefault("num_gpus", 0)
         return Placement(options)
-    if engine.get("distributed_executor_backend") == "ray":
+    if engine.get("distributed_executor_backend") == "ray" and served.placement_group is None:
         options["num_gpus"] = 0
         front = {"CPU": float(options["num_cpus"]) or 1.0}
         options["num_cpus"] = front["CPU"]

@@ -73,6 +73,16 @@ def compute_cpus(allowed: frozenset[int]) -> frozenset[int]:
     return frozenset(sorted(first_of_core)[1:]) or allowed
 
 
+def client_cpus(allowed: frozenset[int]) -> frozenset[int]:
+    """CPUs for the load generator: none that shares a core with those of `compute_cpus`.
+
+    Where engines compute on every core, all of them: there is nothing to keep apart.
+    """
+    computing = compute_cpus(allowed)
+    taken = frozenset(one for cpu in computing for one in _siblings(cpu))
+    return (allowed - taken) or allowed
+
+
 def _siblings(cpu: int) -> frozenset[int]:
     """CPUs that share a core with this one, itself included."""
     path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")

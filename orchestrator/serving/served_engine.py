@@ -35,6 +35,8 @@ class ServedEngine(BaseModel):
     engine: dict[str, Any] = Field(default_factory=dict)
     speculation: ServedSpeculation | None = None
     ray_actor_options: dict[str, Any] = Field(default_factory=dict)
+    placement_group: str | None = None
+    """Id of the placement group whose devices its workers take (executor `ray`)."""
     max_ongoing_requests: int = Field(default=4096, ge=1)
     log_path: str | None = None
     """Where the engine's stdout and stderr go; None = Ray's own log files."""

@@ -17,6 +17,7 @@ from vllm.entrypoints.launchers.api_server.app_state import init_app_state
 from vllm.entrypoints.launchers.app import build_app
 from vllm.entrypoints.launchers.cli_args import make_arg_parser
 from vllm.entrypoints.openai.models.protocol import LoRAModulePath
+from vllm.usage.usage_lib import UsageContext
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 from vllm.v1.engine import utils as engine_processes
 from vllm.v1.engine.async_llm import AsyncLLM
@@ -48,7 +49,7 @@ async def start(
     """
     arguments = engine_arguments(served, target_path, draft_path, template_address is not None)
     with processes_from(template_address, log_path):
-        engine = AsyncLLM.from_engine_args(arguments)
+        engine = _engine(arguments, served.placement_group)
     try:
         tasks = await engine.get_supported_tasks()
         options = front_end_options(arguments, served)
@@ -58,6 +59,25 @@ async def start(
         engine.shutdown()
         raise
     return app, engine
+
+
+def _engine(arguments: AsyncEngineArgs, group: str | None) -> AsyncLLM:
+    """With a placement group, its workers take that group's devices, on whatever nodes they are.
+
+    vLLM finds a group by itself only if the replica runs inside it.
+    """
+    if group is None:
+        return AsyncLLM.from_engine_args(arguments)
+    from ray._raylet import PlacementGroupID
+    from ray.util.placement_group import PlacementGroup
+
+    config = arguments.create_engine_config(UsageContext.ENGINE_CONTEXT)
+    config.parallel_config.placement_group = PlacementGroup(PlacementGroupID(bytes.fromhex(group)))
+    return AsyncLLM.from_vllm_config(
+        config,
+        enable_log_requests=arguments.enable_log_requests,
+        disable_log_stats=arguments.disable_log_stats,
+    )
 
 
 def engine_arguments(
@@ -159,5 +179,6 @@ def facts(engine: Any) -> dict[str, Any]:
         "kv_capacity_tokens": blocks * size if blocks and size else None,
         "max_model_len": engine.model_config.max_model_len,
         "dtype": str(engine.model_config.dtype).removeprefix("torch."),
+        "can_sleep": bool(engine.model_config.enable_sleep_mode),
         "max_num_seqs": engine.vllm_config.scheduler_config.max_num_seqs,
     }

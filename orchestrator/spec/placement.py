@@ -11,10 +11,13 @@ from orchestrator.spec.section import NotNegative, Positive, Section, Text
 
 class Placement(Section):
     """separate: each arm has devices of its own (of one kind); shared: both engines are loaded on
-    the same devices and measured in turn; in_turn: one engine at a time has the devices.
+    the same devices and measured in turn; in_turn: one engine at a time has the devices, the other
+    sleeps or is started again.
     """
 
-    strategy: Literal["separate", "in_turn", "shared"] = "separate"
+    strategy: Literal["separate", "in_turn", "shared"] | None = Field(
+        default=None, description="default: separate on GPUs, shared on a CPU"
+    )
     gpus_per_replica: NotNegative | None = Field(
         default=None,
         description="default: tensor x pipeline parallel size where there are GPUs, otherwise 0",

@@ -6,12 +6,13 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import StoreError
 from orchestrator.plan.trial import Trial, trial_from
+from orchestrator.records import RunUse
 from orchestrator.run.suites.job import SuiteJob, suite_job_from
 from orchestrator.store.atomic import read_json, write_json
 from orchestrator.store.suite_folder import SuiteFolder
@@ -44,6 +45,14 @@ class SweepFolder:
     def save_trials(self, trials: Sequence[Trial]) -> None:
         """The trials that were planned, in order. One file, so that thousands are cheap."""
         _save_trials(self.path / "trials.json", trials)
+
+    def save_run(self, run: RunUse) -> None:
+        """What one run of the sweep had and did; written again as it goes on."""
+        write_json(self.path / "runs" / f"{run.began_unix_s:.3f}.json", asdict(run))
+
+    def runs(self) -> tuple[RunUse, ...]:
+        """In order. Raises: StoreError when one cannot be read."""
+        return tuple(RunUse(**read_json(path)) for path in sorted(self.path.glob("runs/*.json")))
 
     def save_added(self, trials: Sequence[Trial]) -> None:
         """The trials that results asked for: further rungs of a ladder, the confirmation."""

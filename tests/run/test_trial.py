@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeploymentError
-from orchestrator.ports import Endpoint, PairReport
+from orchestrator.errors import DeploymentError, DevicesLost
+from orchestrator.plan.block import BlockPlan
+from orchestrator.ports import BlockObservation, Endpoint, PairReport
 from orchestrator.records import FailureClass
 from orchestrator.run.pool import Pool
 from orchestrator.run.trial import Judgement, TrialRunner, arm_order
@@ -193,3 +194,77 @@ def test_a_time_budget_ends_a_trial_after_pairs_min(tmp_path: Path) -> None:
         budgeted, FakeBlocks(), TrialFolder(tmp_path), lambda _: None
     )
     assert outcome.pairs_measured == 2
+
+
+class LosingClient(FakeClient):
+    """The node is lost in mid-block, once."""
+
+    def __init__(self, prompt: str, times: int = 1) -> None:
+        super().__init__()
+        self.prompt, self.times = prompt, times
+
+    def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation:
+        if self.times and block.requests[0].prompt.id == self.prompt:
+            self.times -= 1
+            raise DevicesLost("devices_lost", "node gone")
+        return super().run_block(endpoint, block)
+
+
+def test_a_trial_whose_node_is_lost_goes_on_elsewhere_after_its_last_whole_pair(
+    tmp_path: Path,
+) -> None:
+    client, deployer = LosingClient("p1"), FakeDeployer()
+    outcome = runner(client, deployer).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert (outcome.status, outcome.pairs_measured) == ("finished", 3)
+    assert [prompt for _, prompt in client.sent] == ["warm"] * 2 + ["p0"] * 2 + ["warm"] * 2 + [
+        "p1", "p1", "p2", "p2",
+    ]  # fmt: skip
+    assert len(deployer.started) == 4
+
+
+def test_a_crash_on_a_node_that_turns_out_to_be_lost_is_not_the_engines(tmp_path: Path) -> None:
+    """The engine's connection is reset first; that its node is gone is known a moment later."""
+
+    class Lost(FakeDeployer):
+        told = False
+
+        def healthy(self, name: str) -> bool:
+            if not self.told and client.sent[-1][1] == "p1":
+                self.told = True
+                raise DevicesLost("devices_lost", "node gone")
+            return True
+
+    failing = iter([True])
+    client = FakeClient(lambda endpoint, prompt: prompt == "p1" and next(failing, False))
+    outcome = runner(client, Lost()).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert (outcome.status, outcome.pairs_measured) == ("finished", 3)
+
+
+def test_a_trial_that_loses_every_node_fails_as_that(tmp_path: Path) -> None:
+    outcome = runner(LosingClient("p1", times=99)).run(
+        trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None
+    )
+    assert (outcome.status, outcome.failure) == ("failed", FailureClass.DEVICES_LOST)
+    assert outcome.pairs_measured == 1
+
+
+def test_an_engine_started_for_its_turn_is_warmed_up_before_it_is_measured(tmp_path: Path) -> None:
+    client = FakeClient()
+    one = runner(client, pairs=2)
+    one.pool = Pool(FakeDeployer(), in_turn=True)
+    one.run(trial(), FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
+    assert client.sent == [
+        ("baseline", "warm"),
+        ("ngram", "warm"),
+        ("baseline", "warm"),
+        ("baseline", "p0"),
+        ("ngram", "warm"),
+        ("ngram", "p0"),
+        ("ngram", "p1"),
+        ("baseline", "warm"),
+        ("baseline", "p1"),
+    ]

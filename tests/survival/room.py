@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from orchestrator.cli import running
+from orchestrator.cli.machine_room import join
 from orchestrator.cli.preparation import prepare
 from orchestrator.cli.sweep import manifest_of
 from orchestrator.ports import OnProgress, Tracker
@@ -85,7 +86,7 @@ def run(
     """The sweep in this process, as the command line would run it."""
     prepared = prepare(file, offline=True)
     folder = SweepFolder((results / prepared.experiment.name).resolve())
-    engines = running.real_engines(prepared, folder, address)
+    engines = running.real_engines(prepared, folder, join(address) if address else None)
     try:
         return run_sweep(
             Sweep(
@@ -105,7 +106,7 @@ def run(
 
 def use_stand_ins() -> None:
     """From here on this process's sweeps run on stand-in engines."""
-    running._real_deployer = stand_in.deployer
+    running.ENGINE_APP = stand_in.build
 
 
 def start(file: Path, results: Path, *options: str) -> subprocess.Popen[str]:

@@ -129,7 +129,7 @@ def build(args: Mapping[str, Any]) -> serve.Application:
     deployment = serve.deployment(
         name=app.DEPLOYMENT_NAME,
         num_replicas=1,
-        ray_actor_options={"num_cpus": 0, "num_gpus": 0},
+        ray_actor_options={"num_cpus": 0, "num_gpus": 0, **served.ray_actor_options},
         max_ongoing_requests=64,
         max_constructor_retry_count=1,
         health_check_period_s=1,
@@ -140,7 +140,5 @@ def build(args: Mapping[str, Any]) -> serve.Application:
 
 
 def deployer(logs: Path) -> RayServeDeployer:
-    """Runs in the pool's process; no template of vLLM is wanted there."""
-    app.build = build
-    app.runs_on_cpu = lambda: False
-    return RayServeDeployer(logs)
+    """One that starts stand-ins; no template of vLLM is wanted then."""
+    return RayServeDeployer(logs, build=build)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -34,7 +34,8 @@ class HttpLoadClient:
     `workers` processes share a block; 0 runs it in the calling process, for tests. `usage` is how
     much the server is asked to count: "continuous" (tokens of every chunk; vLLM), "final" (only
     the sum; any OpenAI-compatible server) or "none" (for servers that reject `stream_options`).
-    The processes are started with the first block and stay until `close`.
+    The processes are started with the first block and stay until `close`; they run on `cpus` only,
+    where given.
     """
 
     def __init__(
@@ -44,11 +45,12 @@ class HttpLoadClient:
         usage: UsageWanted = "continuous",
         tls_ca_file: str | None = None,
         tls_verify: bool = True,
+        cpus: Collection[int] | None = None,
     ) -> None:
         if workers < 0:
             raise ValueError(f"workers >= 0 must hold, got {workers}")
         self._options = ClientOptions(usage, Tls(tls_ca_file, tls_verify))
-        self._wanted = workers
+        self._wanted, self._cpus = workers, cpus
         self._workers: list[_Worker] = []
         self._here: tuple[LoopRunner, Session] | None = None
 
@@ -63,7 +65,7 @@ class HttpLoadClient:
         parts = split_block(block, self._wanted)
         try:
             while len(self._workers) < len(parts):
-                self._workers.append(_Worker(self._options))
+                self._workers.append(_Worker(self._options, self._cpus))
             used = self._workers[: len(parts)]
             plain = _picklable(endpoint)
             for worker, part in zip(used, parts, strict=True):
@@ -130,7 +132,7 @@ def _all(workers: list[_Worker], ask: Callable[[_Worker], Any]) -> list[Any]:
 
 
 class _Worker:
-    def __init__(self, options: ClientOptions) -> None:
+    def __init__(self, options: ClientOptions, cpus: Collection[int] | None) -> None:
         root = str(Path(orchestrator.__file__).parent.parent)
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
         with tempfile.NamedTemporaryFile(prefix="orchestrator-client-", delete=False) as log:
@@ -144,6 +146,8 @@ class _Worker:
                 # Ctrl-C in the terminal reaches the foreground group: the parent decides.
                 start_new_session=True,
             )
+        if cpus and hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(self._process.pid, cpus)
         self._write(options)
 
     def send(self, *command: Any) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import ray
 from ray import tune
 
 from orchestrator.adapters.ray_tune.pool_actor import RemotePool
@@ -43,6 +44,7 @@ class RayTuneExecutor:
     pool: Any
     slots: int
     storage: Path
+    in_turn: bool = False
 
     def run(
         self, jobs: Sequence[Job], on_progress: OnProgress, steering: Steering | None = None
@@ -59,11 +61,12 @@ class RayTuneExecutor:
                 blocks={job.trial.id: job.blocks for job in jobs},
                 folder=self.folder,
                 make_runner=self.make_runner,
-                pool=RemotePool(self.pool),
+                pool=RemotePool(self.pool, in_turn=self.in_turn),
             ),
             # The engines hold the devices (Serve replicas reserve them); a trial only waits and
-            # sends, so it must not reserve them a second time.
-            {"cpu": 0.001},
+            # sends, so it must not reserve them a second time. It runs beside the driver, where
+            # the records are.
+            on_the_drivers_node(),
         )
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
@@ -117,6 +120,15 @@ class RayTuneExecutor:
                 reuse_actors=True,
             )
         }
+
+
+def on_the_drivers_node() -> tune.PlacementGroupFactory:
+    """A trial's process claims no core, so that it fits on a head node that offers none."""
+    node = ray.get_runtime_context().get_node_id()
+    address = next(n["NodeManagerAddress"] for n in ray.nodes() if n["NodeID"] == node)
+    return tune.PlacementGroupFactory(
+        [{f"node:{address}": 0.001}], bundle_label_selector=[{"ray.io/node-id": node}]
+    )
 
 
 def _point(trial: Trial) -> dict[str, Any]:

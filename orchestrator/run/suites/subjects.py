@@ -58,7 +58,7 @@ class LeasedSubjects:
         return tuple(self._engines)
 
     def endpoint(self, subject: Subject) -> Endpoint:
-        return self._lease(subject).endpoint(_arm(subject))
+        return self._pool.activate(self._lease(subject), _arm(subject)).endpoint
 
     def healthy(self, subject: Subject) -> bool:
         return _arm(subject) not in self._pool.broken_arms(self._lease(subject))
