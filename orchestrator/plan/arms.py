@@ -116,6 +116,8 @@ def engine_arguments(
         notices += [Notice("note", "devices", text) for text in (found.notes if found else ())]
     if here_on_cpu and experiment.attach is None and max(experiment.sweep.temperature) > 0:
         notices.append(_WRONG_SAMPLING)
+        if experiment.sampling.top_k is not None and experiment.sampling.top_p in (None, 1):
+            notices.append(_TOP_K_ENDS_IT)
     return engine, notices
 
 
@@ -141,6 +143,14 @@ _WRONG_SAMPLING = Notice(
     "vLLM 0.32 on a CPU loses the temperature when it checks drafts at temperature > 0: nothing is "
     "accepted and the answers are wrong (docs/engine-defects.md)",
     "read those cells as what this engine does, not as what speculation would do",
+)
+
+_TOP_K_ENDS_IT = Notice(
+    "warning",
+    "cpu_top_k",
+    "vLLM 0.32 on a CPU: a speculative engine dies of its first request with top_k and no top_p at "
+    "temperature > 0 (docs/engine-defects.md)",
+    "set sampling.top_p below 1 as well",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -303,3 +304,26 @@ def test_two_selections_from_one_source_that_overlap() -> None:
 def test_random_tokens_are_labelled() -> None:
     spec = experiment(workloads=[CHAT | {"prompts": "random:count=64,tokens=128"}])
     assert "random_tokens" in rules(plan(spec))
+
+
+@pytest.mark.parametrize(
+    ("sampling", "temperature", "warned"),
+    [
+        ({"top_k": 20}, [0.8], True),
+        ({"top_k": 20, "top_p": 0.9}, [0.8], False),
+        ({"top_k": 20}, [0.0], False),
+        ({}, [0.8], False),
+    ],
+)
+def test_top_k_alone_ends_a_speculative_engine_on_a_cpu(
+    sampling: dict[str, Any], temperature: list[float], warned: bool
+) -> None:
+    spec = experiment(
+        sampling=sampling,
+        sweep={
+            "speculation": [{"method": "ngram", "speculation_length": [2]}],
+            "temperature": temperature,
+        },
+    )
+    assert ("cpu_top_k" in rules(plan(spec, cluster=ClusterFacts(gpus=0, cpus=8)))) is warned
+    assert "cpu_top_k" not in rules(plan(spec, cluster=ClusterFacts(gpus=8)))
