@@ -6,7 +6,6 @@ A decode step is begun, four of its stages are entered and left, as the model ru
 difference to the same calls with contexts that do nothing is the timer's own cost.
 """
 
-
 from __future__ import annotations
 
 import contextlib
