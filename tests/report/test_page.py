@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.decide.scenario_fit import scenario_fits
+from orchestrator.decide.score_card import score_card
 from orchestrator.decide.sweep_result import SweepResult, read_sweep
 from orchestrator.report.language import LANGUAGES, Language, Words
 from orchestrator.report.page import html_report
@@ -71,7 +73,10 @@ def test_the_verdict_stands_first_and_simulated_is_said(
     text = without_scripts(html_report(result, words))
     assert f'lang="{words.tag}"' in text
     assert words("report.simulated") in text
-    order = [text.index(f'id="{name}"') for name in ("verdict", "effect", "cells", "trials")]
+    order = [
+        text.index(f'id="{name}"')
+        for name in ("verdict", "score-card", "effect", "cells", "trials")
+    ]
     assert order == sorted(order)
 
 
@@ -134,6 +139,20 @@ def test_downloads_hold_every_trial_and_pair(result: SweepResult) -> None:
     for row, trial in zip(cells["rows"], result.every, strict=True):
         assert row[column] == pytest.approx(result.decision(trial).speedup, rel=1e-4)
     assert len(pairs["rows"]) == sum(len(trial.pairs) for trial in result.every)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_score_card_and_the_scenarios_are_whole(
+    result: SweepResult, language: Language
+) -> None:
+    words = Words(language)
+    html = html_report(result, words)
+    for dimension in score_card(result):
+        assert words(f"dimension.{dimension.name}") in html
+    fits = scenario_fits(result)
+    assert len(fits) == 5
+    for fit in fits:
+        assert getattr(fit.profile.title, language) in html
 
 
 def test_what_was_not_recorded_is_said(result: SweepResult) -> None:

@@ -30,6 +30,7 @@ from orchestrator.report.markdown import (
 )
 from orchestrator.report.page.acceptance_panels import acceptance_figures
 from orchestrator.report.page.conclusion_view import groups, statement
+from orchestrator.report.page.decision_view import advice_text, dimensions, scenarios
 from orchestrator.report.page.details import MARKS, details
 from orchestrator.report.page.embedded import cell_table, levels, pair_table, trial_data
 from orchestrator.report.page.facts import environment_rows, prompt_rows
@@ -54,6 +55,11 @@ def html_report(result: SweepResult, words: Words) -> str:
         "headline": _headline(result, words),
         "counts": _counts(result, words),
         "conclusions": groups(conclusions(result), result, words),
+        "advice": advice_text(result, words),
+        "judged": [
+            ("score-card", words("page.score_card"), dimensions(result, words)),
+            ("scenarios", words("page.scenarios"), scenarios(result, words)),
+        ],
         "best": list(best_sentences(result, words)),
         "control": control_sentence(result, words),
         "control_failed": (c := result.control()) is not None and c.trustworthy is False,

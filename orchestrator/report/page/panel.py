@@ -111,9 +111,17 @@ def places(
 
 
 def slots(result: SweepResult, words: Words) -> dict[str, int]:
-    """A colour and a symbol for every deployment, the same in all plots."""
-    names = dict.fromkeys(deployment_text(trial.trial, words) for trial in result.trials)
-    return {name: index for index, name in enumerate(names)}
+    """A colour and a symbol for every deployment, the same in all plots.
+
+    Where every method has plots of its own, its deployments begin with the first colour again.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for trial in result.trials:
+        own = names.setdefault(method_of(trial.trial), {})
+        own[deployment_text(trial.trial, words)] = None
+    if sum(map(len, names.values())) > _TOGETHER:
+        return {name: index for own in names.values() for index, name in enumerate(own)}
+    return {name: index for index, name in enumerate(n for own in names.values() for n in own)}
 
 
 def series_of(trials: Sequence[TrialResult], colours: Mapping[str, int], words: Words) -> list[Any]:
