@@ -168,7 +168,11 @@ class _Judging:
 
     def _reproduction(self, case: Case) -> str | None:
         asked = self._by.get((case.name, "speculative"), [])
-        return curl(asked[0].ask) if asked else None
+        if not asked:
+            return None
+        if case.in_flight == 1:
+            return curl(asked[0].ask)
+        return "\n".join([*(f"{curl(one.ask)} &" for one in asked), "wait"])
 
     def _opening(self, subject: Subject) -> tuple[Said, int | None]:
         said = [read(asked.answer) for asked in self._by.get((OPENING, subject), [])]
@@ -197,7 +201,8 @@ def _together(baseline: _State, speculative: _State) -> tuple[CaseStatus, str]:
     if speculative.status is CaseStatus.UNSUPPORTED:
         if baseline.status is fine:
             return CaseStatus.REFUSED, f"{speculative.seen}; the baseline answers"
-        return CaseStatus.UNSUPPORTED, speculative.seen
+        if baseline.status is CaseStatus.UNSUPPORTED:
+            return CaseStatus.UNSUPPORTED, speculative.seen
     if baseline.status is fine:
         return bad, f"{speculative.seen}; the baseline does it"
     return CaseStatus.BOTH_FAIL, f"speculative: {speculative.seen}; baseline: {baseline.seen}"
