@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ports import Deployer, Job, OnProgress, PairProvider, Steering
+from orchestrator.ports import Job, OnProgress, PairProvider, Steering
 from orchestrator.records import Outcome
+from orchestrator.run.slots import SlotDevices
 from orchestrator.run.trial import TrialRunner
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import run_sweep
@@ -20,11 +21,11 @@ pytestmark = pytest.mark.ray
 SEARCH = "search: {algorithm: optuna, scheduler: asha, trials: 8}"
 
 
-def simulated_deployer() -> Deployer:
+def simulated_slots() -> Sequence[SlotDevices]:
     from orchestrator.adapters.simulated.in_process import SimulatedDeployer
     from orchestrator.adapters.simulated.world import SimulatedWorld
 
-    return SimulatedDeployer(SimulatedWorld(3))
+    return (SlotDevices((SimulatedDeployer(SimulatedWorld(3)),)),)
 
 
 def simulated_runner(pool: PairProvider, *, objectives: Sequence[str]) -> TrialRunner:
@@ -61,7 +62,7 @@ class TunedEngines:
 
         from orchestrator.adapters.ray_tune import RayTuneExecutor, start_pool
 
-        pool = start_pool(simulated_deployer, slots=1)
+        pool = start_pool(simulated_slots, slots=1)
         try:
             executor = RayTuneExecutor(
                 folder=self._folder,
