@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from orchestrator.adapters import processes
 from orchestrator.errors import DeploymentError
 from orchestrator.plan.deployment import Deployment
 from orchestrator.ports import Endpoint
@@ -129,10 +130,12 @@ def test_stop_leaves_no_process(arms: Arms) -> None:
     endpoint = arms.deployer.start(again, name="again", timeout_s=START_TIMEOUT_S)
     assert streamed(endpoint)[1] > 0
     assert arms.deployer.healthy("again")
+    running = processes.identify(endpoint.pids)
+    assert len(running) >= len(endpoint.pids)
 
     arms.deployer.stop("again")
 
-    assert [pid for pid in endpoint.pids if psutil.pid_exists(pid)] == []
+    assert [process.pid for process in processes.alive(running)] == []
     assert not arms.deployer.healthy("again")
     assert arms.deployer.healthy("baseline")
     arms.deployer.stop("again")  # an unknown name: nothing
