@@ -28,7 +28,7 @@ from orchestrator.store import SweepFolder
 from orchestrator.sweep import Sweep, run_sweep
 
 SHARE = 0.25
-RESERVE = 0.06
+RESERVE = 0.07
 """The control and the confirmations are no part of a search's budget: room is left for them."""
 NEEDED = 0.9
 SIGMA = 0.03

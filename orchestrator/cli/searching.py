@@ -12,11 +12,12 @@ from orchestrator.decide.trial_result import TrialResult, slo_bounds
 from orchestrator.plan.axes import Space
 from orchestrator.plan.plan import Plan, SearchPlan
 from orchestrator.plan.prompts import derived_seed
-from orchestrator.plan.search import proposals_a_turn
+from orchestrator.plan.search import start_over_trial
 from orchestrator.plan.trial import Trial
 from orchestrator.search.budget import Budget
 from orchestrator.search.halting import Halting, NeverHalting
 from orchestrator.search.proposer import GridProposer, Proposer, RandomProposer
+from orchestrator.search.starts import Starts
 from orchestrator.search.steering import Known, Steering
 from orchestrator.spec.search import lower_is_better
 from orchestrator.store import SweepFolder
@@ -72,6 +73,7 @@ def steering(
             devices_per_pair=estimate.devices_per_pair,
             pairs_at_once=estimate.pairs_at_once,
         ),
+        starts=Starts(start_over_trial(estimate, len(plan.trials), plan.engine_starts)),
         first=search.first,
         spared=frozenset(trial_id for trial_id in left if folder.trial(trial_id).outcome()),
     )
@@ -80,14 +82,13 @@ def steering(
 def _proposer(plan: Plan, search: SearchPlan, candidates: Sequence[Trial]) -> Proposer:
     if search.algorithm == "grid":
         return GridProposer()
-    turn = proposals_a_turn(plan.estimate, len(plan.trials), plan.engine_starts)
     seed = derived_seed(plan.seed, "search", search.algorithm)
     if search.algorithm == "random":
-        return RandomProposer(Random(seed), handful=turn)
+        return RandomProposer(Random(seed))
     from orchestrator.adapters.optuna import OptunaProposer
 
     lower = [lower_is_better(name) for name in search.objectives]
-    return OptunaProposer(Space.of(candidates), lower, seed=seed % 2**32, turn=turn)
+    return OptunaProposer(Space.of(candidates), lower, seed=seed % 2**32)
 
 
 def _halting(search: SearchPlan, candidates: Sequence[Trial]) -> Halting:

@@ -49,17 +49,16 @@ def search_plan(
     )
 
 
-def proposals_a_turn(estimate: Estimate, trials: int, engine_starts: int) -> int:
-    """From how many proposals one is chosen that needs no engine to be started.
+def start_over_trial(estimate: Estimate, trials: int, engine_starts: int) -> float:
+    """Seconds of an engine start / seconds of a trial at least, as the plan estimates them.
 
-    Formula: 1 + (seconds of an engine start / seconds of a trial at least), from 1 to 8. The dearer
-    a start beside a trial, the longer a warm engine is kept.
+    0 where nothing is started; 1 where trials are estimated to take no time.
     """
     if not trials or not engine_starts:
-        return 1
+        return 0.0
     start = estimate.start_s * estimate.pairs_at_once / engine_starts
     trial = (estimate.least_s - estimate.start_s) * estimate.pairs_at_once / trials
-    return 8 if trial <= 0 else max(1, min(8, 1 + round(start / trial)))
+    return start / trial if trial > 0 else 1.0
 
 
 def _unknown(

@@ -16,6 +16,7 @@ from orchestrator.records import Outcome
 from orchestrator.search.budget import Budget
 from orchestrator.search.halting import Halting, NeverHalting
 from orchestrator.search.proposer import End, Proposer, Told
+from orchestrator.search.starts import Starts
 from orchestrator.spec.search import lower_is_better
 
 
@@ -50,6 +51,7 @@ class Steering:
     scores_of: ScoresOf
     halting: Halting = field(default_factory=NeverHalting)
     budget: Budget = field(default_factory=Budget)
+    starts: Starts = field(default_factory=lambda: Starts(assumed=0.0))
     first: Sequence[str] = ()
     spared: frozenset[str] = frozenset()
     """Trials that were stopped before and were asked for again: only a budget stops them now."""
@@ -64,6 +66,7 @@ class Steering:
         self._left = {self._index[trial_id] for trial_id in by_id if trial_id in self._index}
         self._first = [self._index[i] for i in self.first if self._index.get(i) in self._left]
         self._began: dict[str, float] = {}
+        self._on_warm: set[str] = set()
         self._warm: str | None = None
         self._pair_s = 0.0
         self._trials = 0
@@ -124,6 +127,7 @@ class Steering:
         if index is None:
             return
         self._pair_s += now_s - began
+        self.starts.saw(outcome, warm=outcome.trial_id in self._on_warm)
         trial = self.candidates[index]
         self._tell(trial, outcome, self.scores_of(trial))
 
@@ -142,13 +146,15 @@ class Steering:
 
     def _begin(self, trial: Trial, now_s: float) -> Trial:
         self._began[trial.id] = now_s
+        if trial.pair.key == self._warm:
+            self._on_warm.add(trial.id)
         self._warm = trial.pair.key
         return trial
 
     def _proposed(self) -> int:
         left = sorted(self._left)
         warm = frozenset(index for index in left if self._pair_key[index] == self._warm)
-        return self.proposer.propose(left, warm)
+        return self.proposer.propose(left, warm, self.starts.turn)
 
     def _spent_s(self, now_s: float) -> float:
         running = sum(

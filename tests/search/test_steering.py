@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import PairReport
+from orchestrator.records import Outcome
 from orchestrator.search.budget import Budget
 from orchestrator.search.proposer import GridProposer, RandomProposer, Told
+from orchestrator.search.starts import Starts
 from orchestrator.search.steering import Known, Steering
 from tests.search.cells import SPEEDUP, comparisons, failed, finished, scored
 
@@ -166,16 +168,23 @@ def test_what_is_known_is_replayed_to_the_rule_that_stops() -> None:
 @given(
     seed=st.integers(0, 2**32),
     trials=st.integers(1, 30),
-    handful=st.integers(1, 9),
+    assumed=st.floats(0, 9),
     before=st.sets(st.integers(0, len(CELLS) - 1)),
 )
 def test_whatever_is_drawn_no_cell_runs_twice_and_none_is_begun_beyond_the_budget(
-    seed: int, trials: int, handful: int, before: set[int]
+    seed: int, trials: int, assumed: float, before: set[int]
 ) -> None:
     known = [Known(CELLS[i], finished(CELLS[i]), scored(1.0)) for i in sorted(before)]
     todo = [cell for i, cell in enumerate(CELLS) if i not in before]
-    proposer = RandomProposer(Random(seed), handful)
-    run = walk(steering(todo=todo, known=known, proposer=proposer, budget=Budget(trials=trials)))
+    proposer = RandomProposer(Random(seed))
+    search = steering(
+        todo=todo,
+        known=known,
+        proposer=proposer,
+        budget=Budget(trials=trials),
+        starts=Starts(assumed),
+    )
+    run = walk(search)
     ids = [trial.id for trial in run]
     assert len(set(ids)) == len(ids)
     assert not set(ids) & {CELLS[i].id for i in before}
@@ -185,8 +194,24 @@ def test_whatever_is_drawn_no_cell_runs_twice_and_none_is_begun_beyond_the_budge
 def test_an_even_draw_does_not_prefer_any_cell() -> None:
     counts = [0] * len(CELLS)
     for seed in range(600):
-        search = steering(proposer=RandomProposer(Random(seed), 4), budget=Budget(trials=6))
+        search = steering(
+            proposer=RandomProposer(Random(seed)), budget=Budget(trials=6), starts=Starts(3.0)
+        )
         for trial in walk(search):
             counts[CELLS.index(trial)] += 1
     # 600 draws of 6 of 24: 150 each on average, standard deviation 10.6.
     assert all(150 - 5 * 10.6 < count < 150 + 5 * 10.6 for count in counts)
+
+
+def test_the_turn_follows_what_starts_and_trials_took() -> None:
+    starts = Starts(assumed=0.0)
+    assert starts.turn == 1
+    starts.saw(Outcome("a", "finished", wall_s=30.0, waiting_s=20.0), warm=False)
+    assert starts.turn == 3  # 20 s beside 10 s
+    starts.saw(Outcome("b", "finished", wall_s=10.0, waiting_s=0.0), warm=True)
+    assert starts.turn == 3  # a trial on a warm engine says nothing of starts
+    starts.saw(Outcome("c", "stopped"), warm=False)
+    assert starts.turn == 3  # one that does not say where its time went says nothing
+    starts.saw(Outcome("d", "finished", wall_s=1000.0, waiting_s=990.0), warm=False)
+    assert starts.turn == 8
+    assert Starts(assumed=1.4).turn == 2

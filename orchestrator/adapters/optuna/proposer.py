@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from random import Random
 
 import optuna
 from optuna.trial import TrialState, create_trial
@@ -36,11 +37,10 @@ class OptunaProposer:
         lower_is_better: Sequence[bool],
         *,
         seed: int,
-        turn: int = 1,
         startup: int = STARTUP,
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._space, self._tree, self._turn = space, CellTree(space), max(1, turn)
+        self._space, self._tree = space, CellTree(space)
         with warnings.catch_warnings():
             # `group` (conditional axes) is called experimental; what it does here is tested.
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -53,14 +53,18 @@ class OptunaProposer:
         )
         self._lower = tuple(lower_is_better)
         self._running: dict[int, optuna.Trial] = {}
+        self._rng, self._startup, self._proposed = Random(seed), startup, 0
 
-    def propose(self, left: Sequence[int], warm: frozenset[int]) -> int:
+    def propose(self, left: Sequence[int], warm: frozenset[int], turn: int) -> int:
         there = set(left)
-        wanted: int | None = None
-        for _ in range(self._turn):
+        wanted = self._beside(left, warm, turn)
+        if wanted is not None:
+            self._begin(wanted)
+            return wanted
+        for _ in range(max(1, turn)):
             trial = self._study.ask()
             cell = self._tree.walk(trial)
-            if cell in warm:
+            if cell in warm and cell in there:
                 self._drop(trial)
                 wanted = cell
                 break
@@ -72,6 +76,15 @@ class OptunaProposer:
             wanted = min(left, key=lambda i: (self._space.distance(at, i), i not in warm, i))
         self._begin(wanted)
         return wanted
+
+    def _beside(self, left: Sequence[int], warm: frozenset[int], turn: int) -> int | None:
+        """While cells are drawn evenly and starts are dear: every engine is drawn for two cells, so
+        that what does not need an engine (batch size, temperature, load) is learned on the way."""
+        here = [index for index in left if index in warm]
+        self._proposed += 1
+        if turn < 2 or self._proposed > self._startup or self._proposed % 2 or not here:
+            return None
+        return self._rng.choice(here)
 
     def tell(self, told: Told) -> None:
         trial = self._running.pop(told.index, None)

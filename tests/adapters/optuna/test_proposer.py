@@ -70,10 +70,10 @@ def test_distance_is_zero_to_itself_symmetric_and_grows_along_an_axis() -> None:
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), turn=st.integers(1, 8))
 def test_only_what_is_left_is_proposed_until_nothing_is(seed: int, turn: int) -> None:
-    proposer = OptunaProposer(SPACE, [False], seed=seed, turn=turn)
+    proposer = OptunaProposer(SPACE, [False], seed=seed)
     left = list(ALL)
     while left:
-        chosen = proposer.propose(left, frozenset(left[:3]))
+        chosen = proposer.propose(left, frozenset(left[:3]), turn)
         left.remove(chosen)
         proposer.tell(told(chosen, truth(chosen) if chosen % 5 else None))
 
@@ -83,7 +83,7 @@ def test_the_same_seed_and_the_same_results_give_the_same_search() -> None:
         proposer = OptunaProposer(SPACE, [False], seed=7)
         left, order = list(ALL), []
         for _ in range(18):
-            order.append(proposer.propose(left, frozenset()))
+            order.append(proposer.propose(left, frozenset(), 1))
             left.remove(order[-1])
             proposer.tell(told(order[-1], truth(order[-1])))
         return order
@@ -101,7 +101,7 @@ def test_what_the_store_knows_draws_the_search_to_where_it_is_good() -> None:
         for index in ALL:
             if index not in left:
                 proposer.tell(told(index, truth(index)))
-        first = proposer.propose(sorted(left), frozenset())
+        first = proposer.propose(sorted(left), frozenset(), 1)
         hits += first in best[:2]
     assert hits >= 15  # 10 if it did not learn
 
@@ -110,9 +110,9 @@ def test_where_starts_are_dear_a_warm_engine_is_kept_longer() -> None:
     def kept(turn: int) -> int:
         stays = 0
         for seed in range(40):
-            proposer = OptunaProposer(SPACE, [False], seed=seed, turn=turn)
+            proposer = OptunaProposer(SPACE, [False], seed=seed)
             warm = frozenset({0, 1, 2, 3})
-            stays += proposer.propose(ALL, warm) in warm
+            stays += proposer.propose(ALL, warm, turn) in warm
         return stays
 
     assert kept(8) > kept(1)
@@ -132,7 +132,7 @@ def test_cells_that_break_a_constraint_repel() -> None:
                     by_itself = SPACE.points[index]["batch_size"] == 1.0
                     bounds = {"tpot_p95_s": constraint if by_itself else -1.0}
                     proposer.tell(told(index, truth(index), constraints=bounds))
-            chosen += proposer.propose(sorted((best, twin)), frozenset()) == best
+            chosen += proposer.propose(sorted((best, twin)), frozenset(), 1) == best
         return chosen
 
     assert alone(-1.0) >= 15
@@ -143,7 +143,7 @@ def test_several_objectives_are_told_and_a_stopped_cell_is_no_obstacle() -> None
     proposer = OptunaProposer(SPACE, [False, True], seed=1)
     left = list(ALL)
     for step in range(14):
-        chosen = proposer.propose(left, frozenset())
+        chosen = proposer.propose(left, frozenset(), 1)
         left.remove(chosen)
         end = "stopped" if step == 3 else "finished"
         values = (truth(chosen), float(step))
