@@ -6,7 +6,7 @@ EXTRA ?= cpu
 STAMP := $(VENV)/.ready-$(EXTRA)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test test-quick lint clean bench-client
+.PHONY: help setup quickstart check test power test-quick lint clean bench-client
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -20,7 +20,7 @@ quickstart: setup  ## prepare the model, run the quickstart sweep, print the ver
 
 check: setup  ## lint, types, layers and the quick tests: seconds
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/python -m pytest -m "not engine and not ray and not slow"
+	@$(BIN)/python -m pytest -m "not engine and not ray and not slow and not power"
 
 lint: setup
 	@$(BIN)/ruff check .
@@ -32,7 +32,10 @@ test: setup  ## everything, the real engine included (about 15 minutes on 2 core
 	@$(MAKE) --no-print-directory lint
 	@# Two processes: a process that has started Ray ignores the ends of its children ever after.
 	@$(BIN)/python -m pytest -m "engine or ray"
-	@$(BIN)/python -m pytest -m "not engine and not ray"
+	@$(BIN)/python -m pytest -m "not engine and not ray and not power"
+
+power: setup  ## how often the statistics find planted defects, at their stated sample sizes
+	@$(BIN)/python -m pytest -m power
 
 bench-client: setup  ## our load generator against vllm bench serve, GuideLLM and AIPerf
 	@$(BIN)/python benchmarks/client/bench_client.py

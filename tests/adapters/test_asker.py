@@ -127,7 +127,7 @@ def test_the_client_may_leave_after_some_time(kind: str) -> None:
     with asking(kind, length=0, **slow) as ask:
         (answer,) = ask(Ask("/v1/completions", body, abandon_after_s=0.2))
     assert (answer.abandoned, answer.status, answer.error) == (True, None, None)
-    assert answer.seconds >= 0.2
+    assert answer.seconds >= 0.199  # the loop's clock ticks in milliseconds
 
 
 @both

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.adapters import processes
+from orchestrator.adapters.node_work import NodeWork
 from orchestrator.adapters.serve_application import autopsy
 from orchestrator.records import FailureClass
 
@@ -33,7 +34,7 @@ def test_an_ended_engine_is_judged_by_its_log(
     running = processes.identify([process.pid])
     process.kill()
     process.wait()
-    found = autopsy("ngram", running, path)
+    found = autopsy("ngram", NodeWork(), running, path)
     assert found.failure == failure
     assert found.log_tail == log[-8000:]
     if failure is FailureClass.CRASHED:
@@ -41,6 +42,6 @@ def test_an_ended_engine_is_judged_by_its_log(
 
 
 def test_an_engine_that_is_there_does_not_answer(tmp_path: Path) -> None:
-    found = autopsy("ngram", processes.identify([os.getpid()]), tmp_path / "none.log")
+    found = autopsy("ngram", NodeWork(), processes.identify([os.getpid()]), tmp_path / "none.log")
     assert found.failure == FailureClass.UNRESPONSIVE
     assert str(os.getpid()) in found.cause

@@ -149,7 +149,7 @@ def test_gross_defects_of_a_sampler_are_caught(defect: str) -> None:
     assert caught(defect, range(3), *STATED[defect]) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.power
 @pytest.mark.parametrize("defect", list(STATED))
 def test_every_defect_is_caught_at_its_stated_size(defect: str) -> None:
     """Stated power 0.9 at level 0.001: 9 of 10 seeds."""
