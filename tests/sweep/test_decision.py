@@ -38,7 +38,7 @@ def test_a_schedule_is_run_before_it_is_deployed(tmp_path: Path) -> None:
     assert schedule.ranges == ((1, 1, 2), (2, 8, 0))
     assert verified(result, schedule) is True
     assert len(result.confirmations) == 3  # the best cell again; the schedule at 1 and at 8
-    folder = finished.report.parent
+    folder = finished.report.page.parent
     plain = json.loads((folder / DECISION_FILE).read_text())
     assert plain["schedule"]["verified"] is True
     config = plain["configuration"]["speculative_config"]
