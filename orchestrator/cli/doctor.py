@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -59,6 +60,6 @@ def _conclude(checks: list[Check]) -> None:
 def _client(seconds: float, *, as_json: bool) -> int:
     from orchestrator.adapters.http.calibration import calibrate, render
 
-    calibration = calibrate(seconds, lambda text: print(text, flush=True))
+    calibration = calibrate(seconds, lambda text: print(text, file=sys.stderr, flush=True))
     print(json.dumps(asdict(calibration), indent=1) if as_json else render(calibration))
     return 0
