@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from orchestrator.analyse.pairs import SPEEDUPS, Pair
+from orchestrator.decide.cell_fields import cell_fields
 from orchestrator.decide.conditions import input_length, level_of
 from orchestrator.decide.standing import cell_at
 from orchestrator.decide.sweep_result import SweepResult, whole_sweep
@@ -91,15 +92,7 @@ def read_frames(folder: SweepFolder) -> SweepFrames:
 def _cell(result: SweepResult, trial: TrialResult) -> dict[str, Any]:
     cell, decision, outcome = trial.trial.cell, result.decision(trial), trial.outcome
     row: dict[str, Any] = {
-        "trial_id": trial.trial.id,
-        "kind": trial.trial.kind,
-        "method": cell.method,
-        "draft": cell.draft,
-        "speculation_length": cell.speculation_length,
-        "batch_size": cell.batch_size,
-        "temperature": cell.sampling.temperature,
-        "workload": cell.workload.name,
-        "load_mode": cell.load.mode,
+        **cell_fields(trial.trial),
         "load": level_of(cell.load),
         "input_tokens_median": input_length(result.manifest, cell.workload.name),
         "output_tokens": cell.workload.output_tokens,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from orchestrator.analyse.pairs import SPEEDUPS
+from orchestrator.decide.cell_fields import cell_fields
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.measure.distribution import LEVELS
@@ -72,15 +73,7 @@ def cell_table(result: SweepResult) -> dict[str, Any]:
 def _cell(trial: TrialResult, result: SweepResult) -> dict[str, Any]:
     cell, decision = trial.trial.cell, result.decision(trial)
     line: dict[str, Any] = {
-        "trial_id": trial.trial.id,
-        "kind": trial.trial.kind,
-        "method": cell.method,
-        "draft": cell.draft,
-        "speculation_length": cell.speculation_length,
-        "batch_size": cell.batch_size,
-        "temperature": cell.sampling.temperature,
-        "workload": cell.workload.name,
-        "load_mode": cell.load.mode,
+        **cell_fields(trial.trial),
         "concurrency": cell.load.concurrency,
         "rate_rps": cell.load.rate_rps,
         "simulated": trial.simulated,
