@@ -241,3 +241,19 @@ def test_nobody_listening_is_an_error() -> None:
         endpoint = server.endpoint()
     (answer,) = HttpAsker().ask(endpoint, [Ask()])
     assert (answer.error, answer.status) == (RequestError.CONNECT, None)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2])
+def test_the_client_leaves_though_all_the_rest_came_in_the_same_read(wanted: int) -> None:
+    script = (chunked(b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n", b"data: [DONE]\n\n"),)
+    with byte_server(script) as server:
+        (answer,) = HttpAsker().ask(server.endpoint(), [Ask(abandon_after_events=wanted)])
+    assert (answer.abandoned, answer.status, answer.error) == (True, 200, None)
+    assert len(answer.events) == wanted
+
+
+def test_a_client_that_would_leave_reads_a_refusal_to_its_end() -> None:
+    refusal = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 6\r\n\r\n"
+    with byte_server((refusal, b"broken")) as server:
+        (answer,) = HttpAsker().ask(server.endpoint(), [Ask(abandon_after_events=0)])
+    assert (answer.abandoned, answer.status, answer.body) == (False, 500, "broken")

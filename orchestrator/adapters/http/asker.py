@@ -201,13 +201,16 @@ class _Wire(Connection):
         if exchange is None:
             return
         exchange.reads[-1] = b""  # understood: a long answer need not be kept twice
-        if self._exchange is not None and self._wanted_has_come(exchange):
-            self.leave()
+        if self._wanted_has_come(exchange):
+            if self._exchange is not None:
+                self.leave()
+            else:  # all the rest came in the same read: it would have gone unread
+                self.left = exchange.error is None
 
     def _wanted_has_come(self, exchange: Exchange) -> bool:
         wanted = self.events_wanted
-        if wanted is None or exchange.status is None:
-            return False
+        if wanted is None or exchange.status is None or exchange.status >= 400:
+            return False  # a refusal is read to its end: it says why
         return wanted == 0 or len(read_events(exchange.body, complete=False)) >= wanted
 
     def understand(self) -> None:
