@@ -86,7 +86,7 @@ def _samples(result: SweepResult) -> Iterator[Conclusion]:
     for name in names:
         count = (profiles.get(name) or {}).get("prompts")
         if count is not None and count < PROMPTS_MIN:
-            few.append(said("risk.few_prompts.of", workload=name, prompts=int(count)))
+            few.append(said("risk.few_prompts_of", workload=name, prompts=int(count)))
         source = prompt_source(result.manifest, name)
         if source is None or source.startswith(NOT_THE_USERS):
             foreign.append(name)

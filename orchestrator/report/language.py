@@ -1,8 +1,6 @@
 """All words of the report, in every language it speaks, from one catalogue.
 
     catalogue/<language>/*.toml       key -> text; every language has every key
-    conclusion_texts, reason_texts,
-    fit_texts                         key -> (English, Chinese): what `decide` concludes
 
 A text holds values as `{name}` or `{name:.2f}`. A table of `one` and `other` is a text that depends
 on the value `count`; a language without the difference has `other` alone.
@@ -23,20 +21,9 @@ from importlib.resources import files
 from typing import Any, Literal, get_args
 
 from orchestrator.decide.message import Message, Value
-from orchestrator.report.conclusion_texts import CONCLUSION_TEXTS
-from orchestrator.report.fit_texts import FIT_TEXTS
-from orchestrator.report.reason_texts import REASON_TEXTS
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-
-
-TEXTS: Mapping[str, tuple[str, str]] = {
-    **CONCLUSION_TEXTS,
-    **REASON_TEXTS,
-    **FIT_TEXTS,
-}
-"""The sentences of `decide` by key: English, Chinese. Part of the catalogue."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +100,7 @@ def catalogue(language: Language) -> Mapping[str, str]:
                 if key in texts:
                     raise ValueError(f"{language}/{file.name}: {key} is given twice")
                 texts[key] = text
-    twice = texts.keys() & TEXTS.keys()
-    if twice:
-        raise ValueError(f"{language}: given twice: {', '.join(sorted(twice))}")
-    which = LANGUAGES.index(language)
-    return {**texts, **{key: both[which] for key, both in TEXTS.items()}}
+    return texts
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from orchestrator.decide.message import Message
-from orchestrator.report.language import LANGUAGES, TEXTS, Language, Words
+from orchestrator.report.language import LANGUAGES, Language, Words
 
-__all__ = ["LANGUAGES", "TEXTS", "Language", "text_of"]
+__all__ = ["LANGUAGES", "Language", "text_of"]
 
 
 def text_of(message: Message, language: Language = "en") -> str:

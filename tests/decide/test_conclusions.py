@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,7 @@ from orchestrator.decide.conclusions import conclusions
 from orchestrator.decide.message import Message
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.records import FailureClass
-from orchestrator.report.said import LANGUAGES, TEXTS, text_of
+from orchestrator.report.said import LANGUAGES, text_of
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
 from tests.decide.results_by_hand import control_of, result_of, sweep_of, trial_of
 
@@ -296,15 +295,6 @@ class TestRisks:
         found = keys(replace(base, manifest=manifest), Kind.RISK)
         assert found[0] == "risk.simulated"
         assert "risk.modified" in found
-
-
-def test_every_sentence_is_in_both_languages_with_the_same_values() -> None:
-    for key, texts in TEXTS.items():
-        fields = [
-            sorted({name for _, name, _, _ in string.Formatter().parse(text) if name})
-            for text in texts
-        ]
-        assert fields[0] == fields[1], key
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import string
+from pathlib import Path
 
 import pytest
 
+import orchestrator
 from orchestrator.report.language import LANGUAGES, Language, Words, catalogue
 
 
@@ -48,6 +50,21 @@ def test_texts_end_alike_in_both_languages() -> None:
         chinese = catalogue("zh").get(key)
         if chinese is not None and not key.startswith("said."):
             assert text.endswith(".") == chinese.endswith("。"), (key, text, chinese)
+
+
+def test_every_key_that_is_spoken_by_name_has_a_text() -> None:
+    """Every `said("key")`, `words("key")` and `Message("key")` of the product."""
+    package = Path(orchestrator.__file__).parent
+    known = {base(key) for key in catalogue("en")}
+    spoken = re.compile(r'(?:said|words|w|Message)\(\s*"([a-z_]+(?:\.[a-z_]+)+)"')
+    found = {
+        key
+        for pattern in ("**/*.py", "**/*.j2")
+        for file in package.glob(pattern)
+        for key in spoken.findall(file.read_text(encoding="utf-8"))
+    }
+    assert len(found) > 200
+    assert found - known == set()
 
 
 def test_a_count_chooses_its_form() -> None:
