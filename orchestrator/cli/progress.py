@@ -13,6 +13,34 @@ from orchestrator.ports import Progress
 from orchestrator.records import Outcome
 
 
+class _Starts:
+    """Engine starts so far, and what those still to come will take. Overlapping ones count once."""
+
+    def __init__(self, planned: int) -> None:
+        self._planned = planned
+        self._done = self._running = 0
+        self.spent_s = self._since = 0.0
+
+    def began(self, now_s: float) -> None:
+        if not self._running:
+            self._since = now_s
+        self._running += 1
+
+    def ended(self, now_s: float) -> None:
+        if not self._running:
+            return  # attached servers are ready without having been started
+        self._running -= 1
+        self._done += 1
+        if not self._running:
+            self.spent_s += now_s - self._since
+
+    @property
+    def to_come_s(self) -> float:
+        if not self._done:
+            return 0.0
+        return max(0, self._planned - self._done) * self.spent_s / self._done
+
+
 class SweepProgress:
     """Implements ports.OnProgress. On a terminal the pairs of a trial rewrite one line."""
 
@@ -22,6 +50,7 @@ class SweepProgress:
         total: int,
         done: int,
         suites: int = 0,
+        engine_starts: int = 0,
         out: TextIO | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -30,6 +59,7 @@ class SweepProgress:
         self._now = monotonic
         self._began = monotonic()
         self._ended_here = 0
+        self._starts = _Starts(engine_starts)
         self._live = self._out.isatty()
         self._open_line = False
         self._already = done
@@ -58,9 +88,9 @@ class SweepProgress:
 
     def __call__(self, event: Progress) -> None:
         show = {
-            "engine_starting": lambda: self._line(f"  starting {event.text} …"),
-            "engine_ready": lambda: self._line(f"  ready: {event.text}"),
-            "engine_failed": lambda: self._line(f"  did not start: {event.text}"),
+            "engine_starting": lambda: self._starting(event),
+            "engine_ready": lambda: self._start_ended(f"  ready: {event.text}"),
+            "engine_failed": lambda: self._start_ended(f"  did not start: {event.text}"),
             "trial_started": lambda: self._started(event),
             "pair": lambda: self._pair(event),
             "trial_ended": lambda: self._ended(event),
@@ -83,6 +113,14 @@ class SweepProgress:
             f"interrupted{after}; stopping the engines. "
             f"To go on: python -m orchestrator sweep {experiment}"
         )
+
+    def _starting(self, event: Progress) -> None:
+        self._starts.began(self._now())
+        self._line(f"  starting {event.text} …")
+
+    def _start_ended(self, text: str) -> None:
+        self._starts.ended(self._now())
+        self._line(text)
 
     def _started(self, event: Progress) -> None:
         assert event.trial is not None
@@ -127,12 +165,12 @@ class SweepProgress:
         )
 
     def _left(self) -> str:
-        """Remaining time, from the trials that ended in this run."""
+        """Remaining time, from the trials that ended and the engines that started in this run."""
         remaining = self._total - self._done
         if not self._ended_here or not remaining:
             return ""
-        per_trial = (self._now() - self._began) / self._ended_here
-        minutes = remaining * per_trial / 60
+        per_trial = (self._now() - self._began - self._starts.spent_s) / self._ended_here
+        minutes = (remaining * per_trial + self._starts.to_come_s) / 60
         return f"  ~{minutes:.0f} min left" if minutes >= 1.5 else f"  ~{minutes * 60:.0f} s left"
 
     def _line(self, text: str, *, close: bool = True) -> None:

@@ -113,7 +113,12 @@ def _run(args: argparse.Namespace, joined: Joined | None) -> int:
         retry_stopped=args.retry_stopped,
     )
     suites_todo = unfinished_suites(folder, suites, retry_failed=args.retry_failed)
-    progress = SweepProgress(total=len(jobs), done=len(jobs) - len(todo), suites=len(suites_todo))
+    progress = SweepProgress(
+        total=len(jobs),
+        done=len(jobs) - len(todo),
+        suites=len(suites_todo),
+        engine_starts=prepared.plan.engine_starts,
+    )
     progress.opening(prepared.plan, folder.path)
     watched = contextlib.ExitStack()
     on_progress = _watched(args, prepared, len(jobs), len(jobs) - len(todo), progress, watched)

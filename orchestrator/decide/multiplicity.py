@@ -84,6 +84,7 @@ def _withheld(decision: Decision, rank: int, of: int, alpha: float, method: Corr
     return replace(
         decision,
         verdict=Verdict.CANNOT_TELL,
+        alone=decision.verdict,
         further_pairs=further,
         notes=(*decision.notes, note),
     )

@@ -53,6 +53,8 @@ class Decision:
     plan: LookPlan
     notes: tuple[str, ...] = ()
     """What a reader should know before believing it."""
+    alone: Verdict | None = None
+    """What its own interval says, though not among the cells of its sweep; None: not withheld."""
 
     @property
     def log_margin(self) -> float:

@@ -12,11 +12,13 @@ from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.language import Words
 from orchestrator.report.row import (
     ENGLISH,
+    WITHHELD,
     load_heading,
     rows,
     speedup_text,
     trial_label,
     verdict_name,
+    withheld_sentence,
 )
 from orchestrator.report.search_text import reused_section, search_section
 from orchestrator.report.stage_text import stage_section
@@ -49,6 +51,7 @@ def _lines(result: SweepResult, words: Words) -> Iterator[str]:
 
 def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
     """The verdicts and what they rest on, with what the suites found between them."""
+    shown = rows(result, words)
     yield f"## {words('section.verdicts')}"
     yield ""
     yield from _table(
@@ -74,13 +77,16 @@ def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
                 r.speedup,
                 r.acceptance_length,
                 r.pairs,
-                r.verdict,
+                r.verdict + WITHHELD * r.withheld,
                 f"[{r.trial_id}]({r.trial_id}/)",
             )
-            for r in rows(result, words)
+            for r in shown
         ],
     )
     yield ""
+    if sentence := withheld_sentence(shown, words):
+        yield sentence.replace(WITHHELD, rf"\{WITHHELD}")
+        yield ""
     yield control_sentence(result, words)
     yield ""
     yield preconditions(result, words)

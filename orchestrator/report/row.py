@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.decide.sweep_result import SweepResult
@@ -11,6 +12,8 @@ from orchestrator.plan.trial import LoadPoint, Trial
 from orchestrator.report.language import Words
 
 ENGLISH = Words("en")
+WITHHELD = "*"
+"""Behind a verdict that the interval beside it seems to contradict; see `withheld_sentence`."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Row:
     """Without the number of further pairs."""
     further_pairs: int | None
     """How many more pairs would decide; None where that is not known or not asked."""
+    withheld: bool
+    """Faster or slower by its own interval, but not among all cells: marked with `WITHHELD`."""
     kind: str
 
 
@@ -59,6 +64,7 @@ def row(result: TrialResult, decision: Decision, words: Words = ENGLISH) -> Row:
         verdict=verdict_text(result, decision, words),
         verdict_alone=_verdict_alone(result, decision, words),
         further_pairs=_further(result, decision),
+        withheld=_withheld(result, decision),
         kind=result.trial.kind,
     )
 
@@ -131,6 +137,16 @@ def verdict_text(result: TrialResult, decision: Decision, words: Words = ENGLISH
     if further:
         return words("verdict.cannot_tell_further", pairs=further)
     return _verdict_alone(result, decision, words)
+
+
+def _withheld(result: TrialResult, decision: Decision) -> bool:
+    return decision.alone is not None and verdict_key(result, decision) == "verdict.cannot_tell"
+
+
+def withheld_sentence(shown: Sequence[Row], words: Words = ENGLISH) -> str:
+    """What `WITHHELD` means; nothing where no row bears it."""
+    cells = sum(row.kind == "comparison" for row in shown)
+    return words("report.withheld", cells=cells) if any(row.withheld for row in shown) else ""
 
 
 def _further(result: TrialResult, decision: Decision) -> int | None:

@@ -12,7 +12,14 @@ from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.efficiency_text import efficiency_sentence
 from orchestrator.report.ladder_text import break_even_sentence, ladder_unit
-from orchestrator.report.row import ENGLISH, Row, load_heading, rows
+from orchestrator.report.row import (
+    ENGLISH,
+    WITHHELD,
+    Row,
+    load_heading,
+    rows,
+    withheld_sentence,
+)
 from orchestrator.report.search_text import reused_sentences, search_sentences
 from orchestrator.report.suite_text import suite_sentences
 from orchestrator.report.words import control_sentence, preconditions
@@ -38,8 +45,9 @@ def result_table(result: SweepResult) -> RenderableType:
     table.add_column(f"{_metric(result)}\n[interval]", justify="right", no_wrap=True)
     table.add_column("AL", justify="right")
     table.add_column("pairs\n(to go)", justify="right", no_wrap=True)
-    table.add_column("verdict", overflow="fold", min_width=11)
-    for row in rows(result):
+    table.add_column("verdict", overflow="fold", min_width=12)
+    shown = rows(result)
+    for row in shown:
         table.add_row(
             row.method
             if row.speculation_length == "–"
@@ -49,9 +57,8 @@ def result_table(result: SweepResult) -> RenderableType:
             row.temperature,
             row.speedup,
             row.acceptance_length,
-            row.pairs.replace(" of ", "/")
-            + (f" (+{row.further_pairs})" if row.further_pairs else ""),
-            Text(row.verdict_alone, style=_style(row)),
+            _pairs(row),
+            Text(row.verdict_alone + WITHHELD * row.withheld, style=_style(row)),
         )
     even = [
         f"{ladder.label}: {break_even_sentence(ladder.break_even, ladder_unit(ladder))}"
@@ -59,6 +66,7 @@ def result_table(result: SweepResult) -> RenderableType:
         if ladder.break_even.crossings or len(ladder.rungs) >= _RUNGS_TO_TELL
     ]
     below = [
+        withheld_sentence(shown),
         *failures(result),
         *even,
         *reused_sentences(result),

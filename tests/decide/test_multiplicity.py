@@ -63,6 +63,7 @@ def test_a_lone_narrow_call_among_many_is_withheld_and_says_why() -> None:
     cells = {"narrow": narrow, **{f"even {i}": cell(0.0, seed=i) for i in range(19)}}
     after = corrected(cells, confidence=0.95)
     assert after["narrow"].verdict is Verdict.CANNOT_TELL
+    assert after["narrow"].alone is Verdict.FASTER
     assert after["narrow"].further_pairs is not None
     assert after["narrow"].further_pairs > 0
     assert after["narrow"].notes[-1].startswith("faster on its own (p = 0.0")

@@ -33,7 +33,7 @@ def test_an_open_block_lasts_as_long_as_its_arrivals() -> None:
 def test_a_whole_plan_by_hand() -> None:
     """Two trials, 3 engines x 20 s; block 1 x (0.1 + 32 x 11 ms) = 0.452 s.
 
-    Least: 60 + 2 trials x 2 arms x (1 + 4) x 0.452; most: (1 + 10) instead.
+    Least: 20 + 60 + 2 trials x (2 + 2 arms x (1 + 4) x 0.452); most: (1 + 10) instead.
     """
     spec = experiment(
         speculation=ONE_KIND,
@@ -45,8 +45,8 @@ def test_a_whole_plan_by_hand() -> None:
     )
     estimate = planned.estimate
     assert estimate.start_s == 60
-    assert estimate.least_s == pytest.approx(60 + 4 * 5 * 0.452)
-    assert estimate.most_s == pytest.approx(60 + 4 * 11 * 0.452)
+    assert estimate.least_s == pytest.approx(20 + 60 + 2 * 2 + 4 * 5 * 0.452)
+    assert estimate.most_s == pytest.approx(20 + 60 + 2 * 2 + 4 * 11 * 0.452)
     assert estimate.devices_per_pair == 2
     assert estimate.device_hours[1] == pytest.approx(2 * estimate.most_s / 3600)
     assert "a machine by hand" in estimate.assumption
@@ -58,8 +58,10 @@ def test_more_devices_run_more_pairs_at_once() -> None:
     alone = plan(spec, cluster=ClusterFacts(gpus=2)).estimate
     wide = plan(spec, cluster=ClusterFacts(gpus=6)).estimate
     assert (alone.pairs_at_once, wide.pairs_at_once) == (1, 3)
-    assert wide.most_s == pytest.approx(alone.most_s / 3)
-    assert wide.device_hours[1] == pytest.approx(alone.device_hours[1])
+    # All but the 20 s before and after, which the four further devices are held for as well.
+    assert wide.most_s - 20 == pytest.approx((alone.most_s - 20) / 3)
+    more = 4 * 20 / 3600
+    assert wide.device_hours[1] == pytest.approx(alone.device_hours[1] + more)
 
 
 def test_the_assumed_speeds_are_those_of_their_references() -> None:

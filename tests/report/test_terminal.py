@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.report.markdown import markdown_report
 from orchestrator.report.terminal import result_table
 from tests.decide.results_by_hand import result_of, sweep_of, trial_of
 
@@ -37,6 +38,27 @@ def test_every_verdict_is_whole_on_its_line(sweep: SweepResult, width: int) -> N
     assert "slower\n" in text
     (undecided,) = [line for line in lines if "cannot tell" in line]
     assert "6 (+" in undecided
+
+
+def test_a_verdict_that_its_interval_contradicts_is_marked_and_explained() -> None:
+    # Five cells that do not differ, and one whose own interval just leaves the margin.
+    pairs = [0.92, 0.97, 0.89, 0.96, 0.90, 0.94, 0.95, 0.91]
+    even = [
+        result_of(trial_of(load=load, k=2), [1.0, 1.1, 0.9, 1.1, 0.9, 1.0])
+        for load in (1, 2, 4, 8, 16)
+    ]
+    narrow = result_of(trial_of(load=32, k=2), pairs)
+    alone = shown(sweep_of(narrow), 100)
+    assert sum("slower" in line for line in alone) == 1
+    assert not any("*" in line for line in alone)
+    among = shown(sweep_of(*even, narrow), 100)
+    (marked,) = [line for line in among if "cannot tell*" in line]
+    assert marked.split()[3] == "32"
+    assert any(line.startswith("* faster or slower by its own") for line in among)
+    report = markdown_report(sweep_of(*even, narrow))
+    assert "cannot tell (+" in report
+    assert "pairs)* |" in report
+    assert "\n\\* faster or slower by its own interval, but not among 6 cells" in report
 
 
 def test_two_loads_are_no_ladder_to_speak_of(sweep: SweepResult) -> None:
