@@ -60,6 +60,10 @@ class Margin:
         """How far the other arm's token is below the most probable one. Unit: nats, >= 0."""
         return self._top - self.other_logprob
 
+    def is_tie(self, near_tie_nats: float) -> bool:
+        """Whether both tokens are so near the most probable one that either may come."""
+        return max(self.baseline_deficit, self.other_deficit) <= near_tie_nats
+
     @property
     def _top(self) -> float:
         given = -math.inf if self.top_logprob is None else self.top_logprob

@@ -16,6 +16,7 @@ from orchestrator.plan.search import search_plan
 from orchestrator.plan.stock import prompt_stock
 from orchestrator.plan.trial import Cell, LoadPoint, Protocol, Trial, TrialKind
 from orchestrator.spec.experiment import Experiment
+from orchestrator.spec.search import PERFORMANCE
 
 _NOTHING_KNOWN = ModelFacts()
 
@@ -66,7 +67,8 @@ def make_plan(
         ways_to_speculate=max(0, len(deployments) - 2),
         prompt_sets=prompt_sets,
     )
-    notices += prompt_stock(trials, prompt_sets)
+    if PERFORMANCE in experiment.suites:  # suites bring prompts of their own
+        notices += prompt_stock(trials, prompt_sets)
     notices += unchecked(
         experiment, target=target, drafts=drafts, prompt_sets=prompt_sets, cluster=cluster
     )

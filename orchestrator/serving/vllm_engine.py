@@ -29,6 +29,7 @@ from orchestrator.serving.engine_arguments import (
     check_engine_arguments,
 )
 from orchestrator.serving.environment import allowed_cpus, compute_cpus
+from orchestrator.serving.replica_server import ReplicaServer
 from orchestrator.serving.served_engine import ServedEngine
 from orchestrator.serving.template import TemplateContext
 
@@ -55,6 +56,7 @@ async def start(
         options = front_end_options(arguments, served)
         app = build_app(options, tasks, engine.model_config)
         await init_app_state(engine, app.state, options, tasks)
+        app.state.server = ReplicaServer()
     except BaseException:
         engine.shutdown()
         raise

@@ -189,6 +189,11 @@ def test_the_hint_names_no_number_of_pairs_below_the_least() -> None:
     assert "pairs.max" not in (error.hint or "")
 
 
+def test_where_only_suites_run_no_prompt_of_the_workload_is_asked() -> None:
+    assert not plan(experiment(suites=["functional"]), count=1).errors
+    assert plan(experiment(suites=["performance", "functional"]), count=1).errors
+
+
 def test_two_workloads_on_one_set_share_it() -> None:
     second = CHAT | {"name": "again", "output_tokens": 16}
     spec = experiment(workloads=[CHAT, second])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.analyse.agreement import Agreement, agreement
-from orchestrator.analyse.divergence import NEAR_TIE_NATS, Cause, Divergence, Margin
+from orchestrator.analyse.divergence import Cause, Divergence
 from orchestrator.analyse.losslessness import (
     Floor,
     FloorComparison,
@@ -14,6 +14,7 @@ from orchestrator.analyse.losslessness import (
     LosslessnessReport,
     losslessness,
 )
+from orchestrator.analyse.suites.margins import near_tie_nats, recorded_margins
 from orchestrator.analyse.suites.recorded import answered_case, answers, asked_in, label_of
 from orchestrator.analyse.suites.reproduction import reproduction
 from orchestrator.analyse.suites.sampled import Sampled, judge_samples
@@ -70,36 +71,18 @@ def greedy_report(record: SuiteRecord) -> LosslessnessReport:
     again = answers(record, AGAIN, "baseline_again")
     if again:
         relaunched = agreement(baseline, again, name="baseline relaunched")
-        floors.append(Floor(relaunched, True, _margins(record, "relaunched", near)))
+        floors.append(Floor(relaunched, True, recorded_margins(record, "relaunched", near)))
     beside: Subject = "baseline_again" if again else "baseline"
     batched = answers(record, BATCHED, beside)
     if batched:
         other = agreement(baseline, batched, name="baseline in a batch")
-        floors.append(Floor(other, False, _margins(record, "other batch", near)))
+        floors.append(Floor(other, False, recorded_margins(record, "other batch", near)))
     return losslessness(
         agreement(baseline, ours, name="speculative"),
         floors,
-        margins=_margins(record, "speculative", near),
+        margins=recorded_margins(record, "speculative", near),
         near_tie_nats=near,
     )
-
-
-def near_tie_nats(record: SuiteRecord) -> float:
-    """By the dtype of the baseline; bfloat16 where it was left to the engine."""
-    dtype = str(record.baseline.get("engine", {}).get("dtype", "bfloat16"))
-    return NEAR_TIE_NATS.get(dtype, NEAR_TIE_NATS["bfloat16"])
-
-
-def _margins(record: SuiteRecord, name: str, near: float) -> dict[str, Margin]:
-    read: Mapping[str, Mapping[str, Any]] = record.extra.get("margins", {}).get(name, {})
-    found = {}
-    for prompt, values in read.items():
-        margin = Margin(values["baseline_logprob"], values["other_logprob"], values["top_logprob"])
-        # An upper bound convicts when it is far below the top, and says nothing when it is near.
-        bound = values["other_at_most"] and margin.other_deficit <= near
-        if not bound and not (values["baseline_at_most"] and margin.baseline_deficit <= near):
-            found[prompt] = margin
-    return found
 
 
 def _together(

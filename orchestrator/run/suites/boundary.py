@@ -26,6 +26,8 @@ REPEATS = 3
 """How often a case is put in all where the arms differ at first sight."""
 FLOOD_PER_SEAT = 4
 FLOOD_MOST = 1024
+LONGEST_SHARE = 0.1
+"""Of the suite's time, for one case on one arm: after so much it begins no further round."""
 TIME_RATIO = 1.5
 TIME_DIFFERENCE_S = 0.5
 
@@ -45,71 +47,100 @@ class BoundarySuite:
         return {"version": VERSION, "disconnects": self.disconnects, "only": list(self.only)}
 
     def run(self, bench: Bench) -> SuiteRecord:
-        notes: list[str] = []
-        said: dict[str, Any] = {}
-        complete = True
-        care = Care(bench)
-        try:
-            target = self._target(bench)
-            for arm in ARMS:
-                warm_up(bench, arm)
-                care.look("before", arm)
-            if target.max_model_len is None:
-                notes.append("the longest sequence is not known: cases on lengths were left out")
-            for index, case in enumerate(self._cases(target)):
-                if not bench.time_left:
-                    complete = False
-                    notes.append(f"time was up before {case.name}; it and what follows was not run")
-                    break
-                said[case.name] = {"must": case.must, "timed": case.timed}
-                bench.say(f"boundary: {case.name}")
-                order = ARMS if index % 2 == 0 else ARMS[::-1]
-                notes += self._put(bench, care, case, order)
-        except EngineLost as lost:
-            complete = False
-            notes.append(str(lost))
-        return bench.record(self.name, complete=complete, notes=notes, extra={"cases": said})
+        sending = _Sending(bench, self)
+        complete = sending.run()
+        return bench.record(
+            self.name, complete=complete, notes=sending.notes, extra={"cases": sending.told}
+        )
 
-    def _target(self, bench: Bench) -> Target:
+
+class _Sending:
+    """One run of the suite."""
+
+    def __init__(self, bench: Bench, suite: BoundarySuite) -> None:
+        self.bench, self.suite = bench, suite
+        self.care = Care(bench)
+        self.notes: list[str] = []
+        self.told: dict[str, Any] = {}
+        self._order = ARMS
+
+    def run(self) -> bool:
+        """Whether every case was put to both arms."""
+        try:
+            cases = self._begin()
+            doubtful: list[BoundaryCase] = []
+            for case in cases:
+                if not self.bench.time_left:
+                    self.notes.append(
+                        f"time was up before {case.name}; it and what follows was not run"
+                    )
+                    return False
+                self.told[case.name] = {"must": case.must, "timed": case.timed}
+                self.bench.say(f"boundary: {case.name}")
+                if self._put(case):
+                    doubtful.append(case)
+            self._put_again(doubtful)
+        except EngineLost as lost:
+            self.notes.append(str(lost))
+            return False
+        return True
+
+    def _begin(self) -> Sequence[BoundaryCase]:
+        bench, suite = self.bench, self.suite
         models = Ask(path="/v1/models", method="GET", headers=(), timeout_s=10)
         (answer,) = bench.asker.ask(bench.subjects.endpoint("baseline"), [models])
-        return target_of(bench.baseline, answer)
-
-    def _cases(self, target: Target) -> Sequence[BoundaryCase]:
+        target = target_of(bench.baseline, answer)
+        for arm in ARMS:
+            warm_up(bench, arm)
+            self.care.look("before", arm)
+        if target.max_model_len is None:
+            self.notes.append("the longest sequence is not known: cases on lengths were left out")
         flood = min(FLOOD_MOST, FLOOD_PER_SEAT * target.max_num_seqs)
-        cases = every_case(target, disconnects=self.disconnects, flood=flood)
-        return [case for case in cases if not self.only or case.name in self.only]
+        cases = every_case(target, disconnects=suite.disconnects, flood=flood)
+        return [case for case in cases if not suite.only or case.name in suite.only]
 
-    def _put(self, bench: Bench, care: Care, case: BoundaryCase, order: Sequence[Arm]) -> list[str]:
-        """One case on both arms; again where they differ, so that chance is not taken for a fault.
+    def _put_again(self, doubtful: Sequence[BoundaryCase]) -> None:
+        """Where the arms differed, so that chance is not taken for a fault; after all the rest, so
+        that every case is put once whatever time there is."""
+        for repeat in range(1, REPEATS):
+            still: list[BoundaryCase] = []
+            for case in doubtful:
+                if not self.bench.time_left:
+                    self.notes.append(
+                        f"time was up: {case.name} was put {repeat} times, not {REPEATS}"
+                    )
+                    continue
+                self.bench.say(f"boundary: {case.name}, once more")
+                if self._put(case, repeat):
+                    still.append(case)
+            doubtful = still
 
-        Returns notes.
-        """
-        notes: list[str] = []
-        for repeat in range(REPEATS):
-            answers: dict[Arm, list[Answer]] = {}
-            died = False
-            for arm in order:
-                answers[arm], cut = self._ask(bench, case, arm, repeat)
-                if cut:
-                    notes.append(f"{case.name}, {arm}: time was up after {cut} of {case.rounds}")
-                died = not care.look(case.name, arm) or died
-            if died or not bench.time_left or not _differ(case, answers):
-                break
-        return notes
+    def _put(self, case: BoundaryCase, repeat: int = 0) -> bool:
+        """One case on both arms; says whether it is worth asking again."""
+        answers: dict[Arm, list[Answer]] = {}
+        died = False
+        for arm in self._order:
+            answers[arm], rounds = self._ask(case, arm, repeat)
+            if rounds < case.rounds:
+                self.notes.append(
+                    f"{case.name}, {arm}: {rounds} of {case.rounds} rounds in its share of the time"
+                )
+            died = not self.care.look(case.name, arm) or died
+        self._order = self._order[::-1]
+        return not died and _differ(case, answers)
 
-    def _ask(
-        self, bench: Bench, case: BoundaryCase, arm: Arm, repeat: int
-    ) -> tuple[list[Answer], int]:
-        """The answers, and after how many rounds time was up (0: all were run)."""
-        asks = case.asks(bench.subjects.endpoint(arm).model)
+    def _ask(self, case: BoundaryCase, arm: Arm, repeat: int) -> tuple[list[Answer], int]:
+        """The answers, and how many rounds were run in the case's share of the time."""
+        bench = self.bench
+        asks = case.asks(bench.model(arm))
         put = partial(bench.put, case.name, arm, asks, in_flight=case.in_flight, repeat=repeat)
         answers: list[Answer] = []
+        began_s, share_s = bench.now(), LONGEST_SHARE * bench.limit_s
         for done in range(case.rounds):
-            if done and not bench.time_left:
+            if done and bench.now() - began_s >= share_s:
                 return answers, done
             answers += put(parts=case.parts)
-        return answers, 0
+        return answers, case.rounds
 
 
 def _differ(case: BoundaryCase, answers: dict[Arm, list[Answer]]) -> bool:

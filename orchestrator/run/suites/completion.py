@@ -38,12 +38,10 @@ def completion_of(answer: Answer) -> Completion | None:
     said = read(answer)
     if said.error is not None or not said.choices:
         return None
-    body = said.body if isinstance(said.body, dict) else {}
-    ids = body.get("prompt_token_ids")
     return Completion(
         text=said.text,
         token_ids=said.first.token_ids,
-        prompt_token_ids=None if ids is None else tuple(ids),
+        prompt_token_ids=said.prompt_token_ids,
         finish_reason=said.first.finish_reason,
     )
 

@@ -16,7 +16,10 @@ from orchestrator.errors import DeploymentError
 from orchestrator.plan.identity import content_hash
 from orchestrator.ports import Ask
 from orchestrator.records import ARMS
+from orchestrator.run.suites.asking import Attendant
+from orchestrator.run.suites.margins import read_margins
 from orchestrator.run.suites.openai import Said, chat, completion, read
+from orchestrator.run.suites.partings import partings
 from orchestrator.run.suites.record import Subject, SuiteRecord
 from orchestrator.run.suites.suite import Bench
 
@@ -81,6 +84,7 @@ class FunctionalSuite:
     def run(self, bench: Bench) -> SuiteRecord:
         found = cases_for(bench.baseline["engine"])
         notes: list[str] = []
+        margins: dict[str, Any] = {}
         complete = True
         try:
             known = {arm: _opening(bench, arm) for arm in ARMS}
@@ -94,11 +98,17 @@ class FunctionalSuite:
                 for arm in ARMS:
                     _put(bench, case, arm, known[arm])
                 bench.look_after(case.name)
-            _put_again(bench, [case for case in found if _is_compared(case)])
+            compared = [case for case in found if _is_compared(case)]
+            attendant = Attendant(bench)
+            names = {case.name for case in compared}
+            margins = read_margins(attendant, "speculative", [*partings(bench.asked, names)])
+            notes += attendant.notes
+            _put_again(bench, compared)
         except DeploymentError as error:
             complete = False
             notes.append(f"an engine could not be started again: {error.cause}")
-        return bench.record(NAME, complete=complete, notes=notes)
+        extra = {"margins": {"speculative": margins}}
+        return bench.record(NAME, complete=complete, notes=notes, extra=extra)
 
 
 @dataclass(frozen=True)

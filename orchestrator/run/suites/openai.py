@@ -53,6 +53,8 @@ class Said:
     """The parsed body of an answer that was not streamed."""
     done: bool = False
     """`[DONE]` came, or the body was whole."""
+    prompt_token_ids: tuple[int, ...] | None = None
+    """With `return_token_ids`."""
 
     @property
     def text(self) -> str:
@@ -80,7 +82,17 @@ def read(answer: Answer) -> Said:
     if not isinstance(choices, list):
         return Said(error=f"the body has no choices: {answer.body[:120]!r}", body=body)
     read_choices = tuple(_whole(choice) for choice in choices if isinstance(choice, dict))
-    return Said(read_choices, body.get("usage"), body=body, done=True)
+    return Said(
+        read_choices, body.get("usage"), body=body, done=True, prompt_token_ids=_prompt_ids(body)
+    )
+
+
+def _prompt_ids(body: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """A chat tells them once, a completion with its choice; a stream in its first chunk."""
+    for told in (body, *(body.get("choices") or ())[:1]):
+        if isinstance(told, dict) and told.get("prompt_token_ids") is not None:
+            return tuple(told["prompt_token_ids"])
+    return None
 
 
 def _whole(choice: Mapping[str, Any]) -> Choice:
@@ -100,6 +112,7 @@ def _whole(choice: Mapping[str, Any]) -> Choice:
 def _streamed(answer: Answer) -> Said:
     choices: dict[int, _Growing] = {}
     usage: Mapping[str, Any] | None = None
+    prompt: tuple[int, ...] | None = None
     done = False
     for _, data in answer.events:
         if data == "[DONE]":
@@ -111,10 +124,11 @@ def _streamed(answer: Answer) -> Said:
         if chunk.get("error") is not None:
             return Said(error=_message(data))
         usage = chunk.get("usage") or usage
+        prompt = prompt or _prompt_ids(chunk)
         for choice in chunk.get("choices") or ():
             choices.setdefault(choice.get("index", 0), _Growing()).add(choice)
     ended = tuple(choices[index].choice() for index in sorted(choices))
-    return Said(ended, usage, done=done)
+    return Said(ended, usage, done=done, prompt_token_ids=prompt)
 
 
 class _Growing:

@@ -118,6 +118,11 @@ class Bench:
         return seen
 
     @property
+    def limit_s(self) -> float:
+        """How long the suite may take in all."""
+        return self.deadline_s - self._began_s
+
+    @property
     def time_left(self) -> bool:
         return self.now() < self.deadline_s
 
