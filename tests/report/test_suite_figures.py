@@ -9,7 +9,8 @@ from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.suite_text import suite_sections
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.run.suites.losslessness import GreedySize, LosslessnessSuite
-from tests.run.suites.sampling_server import PAIR, SamplingServer, bench
+from tests.run.suites.sampling_server import SamplingServer
+from tests.run.suites.toy_subjects import PAIR, bench
 
 SUITE = LosslessnessSuite((), GreedySize(20, 4, 4, tokens=8))
 

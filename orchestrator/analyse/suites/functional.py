@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from orchestrator.analyse.suites.functional_checks import CHECKS, Broken, Part, Seen, divergence
+from orchestrator.analyse.suites.functional_checks import CHECKS
+from orchestrator.analyse.suites.functional_checks.seen import Broken, Part, Seen, divergence
 from orchestrator.analyse.suites.margins import near_tie_nats, recorded_margins
 from orchestrator.plan.deployment import deployment_from
 from orchestrator.ports import Answer, Ask

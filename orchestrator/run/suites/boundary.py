@@ -16,7 +16,7 @@ from orchestrator.records import ARMS, Arm
 from orchestrator.run.suites.after_case import Care, EngineLost, warm_up
 from orchestrator.run.suites.boundary_cases import every_case
 from orchestrator.run.suites.boundary_cases.case import BoundaryCase
-from orchestrator.run.suites.boundary_cases.target import Target, target_of
+from orchestrator.run.suites.boundary_cases.target import target_of
 from orchestrator.run.suites.record import SuiteRecord
 from orchestrator.run.suites.suite import Bench
 
@@ -106,8 +106,9 @@ class _Sending:
             still: list[BoundaryCase] = []
             for case in doubtful:
                 if not self.bench.time_left:
+                    times = "once" if repeat == 1 else "twice"
                     self.notes.append(
-                        f"time was up: {case.name} was put {repeat} times, not {REPEATS}"
+                        f"time was up: {case.name} was put {times}, not {REPEATS} times"
                     )
                     continue
                 self.bench.say(f"boundary: {case.name}, once more")

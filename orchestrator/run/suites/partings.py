@@ -26,10 +26,8 @@ def parting_id(case: str, part: str) -> str:
 
 
 def partings(asked: Sequence[Asked], cases: Collection[str]) -> Iterator[Parting]:
-    """Of plain greedy requests of these cases whose answers both tell their token ids and differ."""
-    theirs = {
-        parting_id(one.case, one.part): one for one in asked if one.subject == "baseline"
-    }
+    """Of the plain greedy requests of these cases those whose answers differ, token ids and all."""
+    theirs = {parting_id(one.case, one.part): one for one in asked if one.subject == "baseline"}
     for mine in asked:
         key = parting_id(mine.case, mine.part)
         other = theirs.get(key)

@@ -17,39 +17,31 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.adapters.simulated.embedder import BagOfWordsEmbedder
-from orchestrator.plan.deployment import Deployment, DeploymentPair, Speculation
 from orchestrator.ports import Answer, Ask, Endpoint
 from orchestrator.records import CounterSnapshot, RequestError
 from orchestrator.run.suites.record import Subject
-from orchestrator.run.suites.suite import Bench
 from tests.analyse.toy_sampler import Chains, chains, softmax
+from tests.run.suites.toy_subjects import ToySubjects
 
 WORDS = "ba be bi bo bu da de di do du fa fe".split()  # noqa: SIM905
 PROMPT_TOKEN = 100
-PAIR = DeploymentPair(
-    Deployment("toy", {"max_model_len": 2048, "dtype": "bfloat16"}),
-    Deployment("toy", {"max_model_len": 2048, "dtype": "bfloat16"}, Speculation("ngram", 3)),
-)
 
 
 @dataclass
-class SamplingServer:
-    """Asker, Subjects and ServerProbe in one; `defect` is the speculative engine's."""
+class SamplingServer(ToySubjects):
+    """Their Asker as well; `defect` is the speculative engine's."""
 
     seed: int = 0
     defect: str = "none"
     """A sampler's (`toy_sampler.Defect`), or at temperature 0: "greedy accepts too much",
     "greedy flips ties" (where two words are within 0.25 nats), "loses tokens"."""
     speculation_length: int = 3
-    relaunched: bool = True
     token_ids: bool = True
     drafts: bool = True
     crash_on: int | None = None
     """The speculative engine dies on its n-th request (from 1)."""
     flips_in_batch: bool = False
     """Every engine flips ties when requests share a batch."""
-    now_s: float = 0.0
     asked: list[tuple[Subject, str]] = field(default_factory=list)
     restarts: int = 0
 
@@ -62,18 +54,6 @@ class SamplingServer:
 
     # Subjects
 
-    @property
-    def available(self) -> tuple[Subject, ...]:
-        both: tuple[Subject, ...] = ("baseline", "speculative")
-        return (*both, "baseline_again") if self.relaunched else both
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
-
-    def endpoint(self, subject: Subject) -> Endpoint:
-        return Endpoint(subject, f"http://{subject}", "toy", simulated=True)
-
     def healthy(self, subject: Subject) -> bool:
         return not (subject == "speculative" and self._dead)
 
@@ -81,9 +61,6 @@ class SamplingServer:
         self._dead = False
         self.restarts += 1
         return self.endpoint(subject)
-
-    def rss_bytes(self, subject: Subject) -> float | None:
-        return None
 
     # ServerProbe
 
@@ -231,21 +208,6 @@ class SamplingServer:
 
 def _draw(cumulative: list[float], rng: random.Random) -> int:
     return min(bisect.bisect_left(cumulative, rng.random()), len(cumulative) - 1)
-
-
-def bench(server: Any, *, seconds: float = 1e9, seed: int = 0, embeds: bool = True) -> Bench:
-    return Bench(
-        pair_key=f"pair-{seed}",
-        baseline=PAIR.baseline.as_dict(),
-        speculative=PAIR.speculative.as_dict(),
-        subjects=server,
-        asker=server,
-        probe=server,
-        now=lambda: server.now_s,
-        deadline_s=seconds,
-        seed=seed,
-        embedder=BagOfWordsEmbedder() if embeds else None,
-    )
 
 
 def asked_more_than_once(server: SamplingServer) -> set[str]:

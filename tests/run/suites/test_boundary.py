@@ -216,6 +216,45 @@ def test_when_time_is_up_nothing_more_is_called_passed() -> None:
     assert any("time was up" in note for note in result.notes)
 
 
+def test_every_case_is_put_once_before_any_is_put_again() -> None:
+    slower = when(lambda ask, body: "prompt" in body, slow)
+    world = PlantedWorld(defects={"speculative": slower})
+    record = BoundarySuite(disconnects=60, only=("one_token", "null_bytes", "top_p_0")).run(
+        world.bench()
+    )
+    put = dict.fromkeys((one.repeat, one.case) for one in record.asked if one.part != "canary")
+    names = ["one_token", "null_bytes", "top_p_0"]
+    assert list(put) == [(repeat, name) for repeat in range(3) for name in names]
+
+
+def test_what_differs_when_time_is_up_was_put_less_often_and_the_note_says_so() -> None:
+    passed: list[float] = []
+
+    def takes_long(arm: Arm, ask: Ask, body: dict[str, Any], sound: Sound) -> Answer | None:
+        if body.get("temperature") != 2:
+            return None
+        passed.append(600.0)
+        return slow(sound())
+
+    bench = PlantedWorld(defects={"speculative": takes_long}).bench(seconds=500.0)
+    now = bench.now
+    bench.now = lambda: now() + sum(passed)
+    record = BoundarySuite(only=("one_token", "temperature_2")).run(bench)
+    assert record.notes == ("time was up: temperature_2 was put once of 3 times",)
+    assert record.complete
+
+
+def test_a_case_of_many_rounds_takes_no_more_than_its_share_of_the_time() -> None:
+    suite = BoundarySuite(disconnects=1000, only=("disconnect_thousands", "one_token"))
+    record = suite.run(PlantedWorld().bench(seconds=1.0))
+    for arm in ("baseline", "speculative"):
+        clients = [one for one in record.asked
+                   if (one.case, one.subject) == ("disconnect_thousands", arm)]  # fmt: skip
+        assert 250 <= len(clients) < 1000
+        assert any(f"{arm}: 1 of 4 rounds in its share" in note for note in record.notes)
+    assert record.complete
+
+
 def test_an_arm_that_answers_before_the_client_leaves_is_no_finding() -> None:
     def leaves(sound: Answer) -> Answer:
         return replace(sound, status=None, body="", seconds=0.1, abandoned=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from orchestrator.adapters.simulated.answers import VOCABULARY
 from orchestrator.adapters.simulated.asker import SimulatedAsker
 from orchestrator.adapters.simulated.defects import Defect
 from orchestrator.adapters.simulated.in_process import (
@@ -18,6 +22,7 @@ from orchestrator.adapters.simulated.world import SimulatedWorld
 from orchestrator.analyse.suites.functional import judge_functional
 from orchestrator.analyse.suites.functional_checks import CHECKS
 from orchestrator.plan.deployment import Deployment, DeploymentPair, Speculation
+from orchestrator.ports import Answer, Ask, Asker, Endpoint
 from orchestrator.run.pool import Pool
 from orchestrator.run.suites.functional import Case, FunctionalSuite, cases, cases_for, stop_word
 from orchestrator.run.suites.job import SuiteJob
@@ -34,6 +39,7 @@ def recorded(
     arm: str = "speculative",
     seed: int = 0,
     life: bool = False,
+    asker: Callable[[SimulatedWorld], Asker] = SimulatedAsker,
     **simulated: Any,
 ) -> SuiteRecord:
     faults = {"defects": list(defects), "first_life_only": life}
@@ -48,7 +54,7 @@ def recorded(
     world = SimulatedWorld(seed)
     runner = SuiteRunner(
         pool=Pool(SimulatedDeployer(world)),
-        asker=SimulatedAsker(world),
+        asker=asker(world),
         probe=SimulatedProbe(world),
         telemetry=SimulatedTelemetry(world),
         now=lambda: world.now_s,
@@ -177,8 +183,6 @@ def test_a_baseline_that_fails_alone_is_no_finding_either(tmp_path: Path) -> Non
 
 def test_differences_that_the_baseline_has_with_itself_are_no_finding(tmp_path: Path) -> None:
     """The floor: the baseline's first life answers otherwise than its relaunched copy."""
-    from dataclasses import replace
-
     record = recorded(tmp_path, "greedy_differs")
     same = tuple(
         replace(asked, answer=next(
@@ -190,6 +194,49 @@ def test_differences_that_the_baseline_has_with_itself_are_no_finding(tmp_path: 
     greedy = judge_functional(replace(record, asked=same)).cases[0]
     assert (greedy.case, greedy.status) == ("greedy", CaseStatus.PASS)
     assert "so does the baseline relaunched" in greedy.seen
+
+
+class Telling(SimulatedAsker):
+    """Tells the prompt's ids as well, and in the second pass how likely the two tokens were."""
+
+    def __init__(self, world: SimulatedWorld, other_logprob: float) -> None:
+        super().__init__(world)
+        self._other = other_logprob
+
+    def ask(self, endpoint: Endpoint, asks: Sequence[Ask], *, in_flight: int = 1) -> list[Answer]:
+        sound = super().ask(endpoint, asks, in_flight=in_flight)
+        return [self._told(ask, answer) for ask, answer in zip(asks, sound, strict=True)]
+
+    def _told(self, ask: Ask, answer: Answer) -> Answer:
+        asked = orjson.loads(ask.body) if ask.body else {}
+        if asked.get("return_tokens_as_token_ids"):
+            best = {f"token_id:{token}": self._other for token in range(VOCABULARY)}
+            best["token_id:0"] = -0.1
+            choice = {"text": "x", "finish_reason": "length", "logprobs": {"top_logprobs": [best]}}
+            return replace(answer, body=orjson.dumps({"choices": [choice]}).decode())
+        if asked.get("return_token_ids") and not asked.get("stream"):
+            told = orjson.loads(answer.body)
+            return replace(answer, body=orjson.dumps(told | {"prompt_token_ids": [7]}).decode())
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("other_logprob", "status"), [(-0.2, CaseStatus.PASS), (-2.0, CaseStatus.DIFFERS)]
+)
+def test_answers_that_part_at_a_tie_are_no_finding(
+    tmp_path: Path, other_logprob: float, status: CaseStatus
+) -> None:
+    """bfloat16: 0.25 nats are two units in the last place of a logit."""
+    asker = lambda world: Telling(world, other_logprob)  # noqa: E731
+    record = recorded(tmp_path, "greedy_differs", asker=asker)
+    second = [one for one in record.asked if one.case == "margins speculative"]
+    assert second and {one.subject for one in second} == {"baseline"}
+    assert all(orjson.loads(one.ask.body)["prompt"][0] == 7 for one in second)
+    cases = {case.case: case for case in judge_functional(record).cases}
+    assert cases["greedy"].status is status, cases["greedy"].seen
+    assert ("at a tie of the target" in cases["greedy"].seen) is (status is CaseStatus.PASS)
+    # What a penalty or a grammar has changed is not explained by the target's own scores.
+    assert not [one.part for one in second if "penalised" in one.part or "json" in one.part]
 
 
 def test_a_crash_is_recorded_the_engine_restarted_and_the_rest_run(tmp_path: Path) -> None:
@@ -212,8 +259,6 @@ def test_health_is_looked_at_after_every_case(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_asked_is_not_passed(tmp_path: Path) -> None:
-    from dataclasses import replace
-
     record = recorded(tmp_path)
     early = tuple(a for a in record.asked if a.case in ("models", "opening", "greedy"))
     result = judge_functional(replace(record, asked=early, complete=False))

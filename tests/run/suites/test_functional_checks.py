@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.analyse.suites.functional_checks import CHECKS, Broken, Part, Seen
+from orchestrator.analyse.suites.functional_checks import CHECKS
+from orchestrator.analyse.suites.functional_checks.seen import Broken, Part, Seen
 from orchestrator.run.suites.openai import Choice, Said
 
 GREEDY = Said((Choice("a b c", "length", (1, 2, 3)),))

@@ -9,7 +9,8 @@ from orchestrator.analyse.suites.losslessness import judge_losslessness
 from orchestrator.analyse.suites.sampled import LEVEL, judge_samples
 from orchestrator.run.suites.losslessness import GreedySize, LosslessnessSuite, SamplingSize
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
-from tests.run.suites.sampling_server import SamplingServer, asked_more_than_once, bench
+from tests.run.suites.sampling_server import SamplingServer, asked_more_than_once
+from tests.run.suites.toy_subjects import bench
 
 GREEDY_ONLY = LosslessnessSuite(temperatures=())
 SMALL = LosslessnessSuite(

@@ -10,8 +10,8 @@ from orchestrator.errors import MissingExtra
 from orchestrator.run.suites.quality import QualitySize, QualitySuite
 from orchestrator.run.suites.record import CaseStatus, SuiteResult
 from orchestrator.run.suites.tasks import sandbox
-from tests.run.suites.sampling_server import bench
 from tests.run.suites.text_server import GERMAN, TextServer, spoilt
+from tests.run.suites.toy_subjects import bench
 
 AT_0 = QualitySuite((0.0,), QualitySize(prompts=60, tasks=0))
 ABOVE_0 = QualitySuite((0.8,), QualitySize(prompts=60, tasks=0))

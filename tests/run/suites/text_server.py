@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from orchestrator.ports import Answer, Ask, Endpoint
-from orchestrator.records import CounterSnapshot
 from orchestrator.run.suites.record import Subject
 from orchestrator.run.suites.tasks.load import load_tasks
 from orchestrator.run.suites.tasks.task import Task
+from tests.run.suites.toy_subjects import ToySubjects
 
 NOUNS = "river bridge candle garden winter letter window engine harbour meadow".split()  # noqa: SIM905
 TASKS = {task.prompt: task for task in load_tasks()}
@@ -22,9 +22,8 @@ GERMAN = "Es ist nicht der Fluss, und die Brücke ist auch nicht von dem Garten,
 
 
 @dataclass
-class TextServer:
-    """Asker, Subjects and ServerProbe in one. `spoil` takes the speculative engine's (prompt, text,
-    finish reason) in a share of the prompts."""
+class TextServer(ToySubjects):
+    """Their Asker as well. In a `share` of prompts the speculative engine's answers are spoilt."""
 
     seed: int = 0
     share: float = 0.4
@@ -34,34 +33,8 @@ class TextServer:
     numbers_lost: bool = False
     fails: bool = False
     wrong_tasks: float = 0.0
-    relaunched: bool = True
     relaunched_spoilt: bool = False
-    now_s: float = 0.0
     seeds: dict[Subject, set[int]] = field(default_factory=dict)
-
-    @property
-    def available(self) -> tuple[Subject, ...]:
-        both: tuple[Subject, ...] = ("baseline", "speculative")
-        return (*both, "baseline_again") if self.relaunched else both
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return ()
-
-    def endpoint(self, subject: Subject) -> Endpoint:
-        return Endpoint(subject, f"http://{subject}", "toy", simulated=True)
-
-    def healthy(self, subject: Subject) -> bool:
-        return True
-
-    def restart(self, subject: Subject) -> Endpoint:
-        return self.endpoint(subject)
-
-    def rss_bytes(self, subject: Subject) -> float | None:
-        return None
-
-    def read(self, endpoint: Endpoint) -> CounterSnapshot | None:
-        return None
 
     def ask(self, endpoint: Endpoint, asks: Sequence[Ask], *, in_flight: int = 1) -> list[Answer]:
         self.now_s += 0.01 * len(asks)
