@@ -106,8 +106,8 @@ class _Sending:
             still: list[BoundaryCase] = []
             for case in doubtful:
                 if not self.bench.time_left:
-                    times = "once" if repeat == 1 else "twice"
-                    self.notes.append(f"time was up: {case.name} was put {times} of {REPEATS} times")
+                    put = "once" if repeat == 1 else "twice"
+                    self.notes.append(f"time was up: {case.name} was put {put} of {REPEATS} times")
                     continue
                 self.bench.say(f"boundary: {case.name}, once more")
                 if self._put(case, repeat):
