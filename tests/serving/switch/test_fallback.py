@@ -21,6 +21,8 @@ from tests.serving.switch.room import (
     wait_for,
 )
 
+pytestmark = pytest.mark.slow  # a switch and two engines, on real time
+
 PERIOD_S = HEALTH["period_s"]
 BUSY_S = 1.5
 """For a machine that has other things to do; a period that was not kept would show in the figure

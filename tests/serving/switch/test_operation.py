@@ -21,6 +21,8 @@ from orchestrator.switch.keys import key_hash
 from orchestrator.switch.observation import Observation
 from tests.serving.switch.room import Engine, Switch, ask, config_for, question, switch, wait_for
 
+pytestmark = pytest.mark.slow  # a switch and two engines, on real time
+
 
 class Ordered(Permissive):
     """A guard that says what it is told to."""

@@ -15,6 +15,8 @@ import pytest
 
 from tests.serving.switch.room import Engine, Switch, ask, question, switch, wait_for
 
+pytestmark = pytest.mark.slow  # a switch and two engines, on real time
+
 NUMBER = re.compile(rb"simulated-\d+")
 TOOLS = [
     {
