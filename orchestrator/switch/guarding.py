@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from orchestrator.switch.observation import ArmName, Observation
@@ -49,13 +49,18 @@ class GuardView:
     """Whether the policy may send callers to the speculative arm. False in every state but
     `healthy`."""
     reasons: tuple[Breach, ...] = ()
-    """Why not; empty while healthy."""
+    """Why not, and why a category is blocked; empty while all is healthy."""
     figures: tuple[Figure, ...] = ()
     since_s: float | None = None
     """Unix time at which this state began."""
     probe_share: float = 0.0
     """While `probing`: the share of traffic mirrored to the speculative arm (its answers are thrown
     away, so that a probe harms nobody)."""
+    blocked_categories: Mapping[str, float] = field(default_factory=dict)
+    """Categories that go to the baseline whatever the policy says, with the share of their traffic
+    to mirror (above 0 while they are probed)."""
+    probe_at_s: float | None = None
+    """When the cool-down ends; None unless one runs."""
 
 
 class Guard(Protocol):

@@ -38,3 +38,8 @@ class Observation:
     """Share of the answer's word 4-grams that occurred before in it, 0 to 1."""
     mirrored: bool = False
     """Its answer was thrown away: no caller waited for it."""
+
+    @property
+    def is_request(self) -> bool:
+        """False for a reading of counters."""
+        return any(x is not None for x in (self.ttft_s, self.e2e_s, self.error))
