@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from orchestrator.analyse.saturation import Regime
 from orchestrator.decide.conclusion import Conclusion, Kind, Tone
@@ -87,7 +88,8 @@ def _conclusion(result: SweepResult, workload: str, trials: Sequence[TrialResult
         kind=Kind.BOTTLENECK,
         key=key,
         tone=tone,
-        conditions=conditions_of(result, trials),
+        # The baseline's time: whatever draft was measured beside it.
+        conditions=replace(conditions_of(result, trials), drafts=()),
         values={
             "workload": workload,
             "per_load": tuple(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.decide.conditions import level_of
 from orchestrator.decide.ladders import ladders
 from orchestrator.decide.needed_acceptance import needed_acceptance
+from orchestrator.decide.standing import CellAt, Standing, over_load
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 
@@ -30,8 +31,8 @@ class Guard:
     latency_from: str
     """`slo` or `baseline`."""
     load_max: float | None
-    """Highest load to run it at: the lower end of the switch-off load, else the highest load that
-    was measured."""
+    """Highest load to run it at: the lower end of the switch-off load, else the highest at which it
+    is called faster, from the chosen cell up without a gap."""
     load_unit: str
     """`in_flight` or `rps`."""
 
@@ -75,15 +76,29 @@ def acceptance_floor(trial: TrialResult) -> tuple[float | None, float | None]:
 
 
 def _load_max(result: SweepResult, trial: TrialResult) -> float | None:
-    """Never above what was measured."""
+    """Never above what was measured; where it is not called faster only below a crossing."""
     own = level_of(trial.trial.cell.load)
-    for ladder in ladders(result.trials):
-        if trial in ladder.trials:
-            falling = [c for c in ladder.break_even.crossings if c.direction == "falling"]
-            if falling:
-                return min(crossing.low for crossing in falling)
-            return max(rung.offered for rung in ladder.rungs)
-    return own
+    if own is None:
+        return None
+    cells = next((group for group in over_load(result) if _holds(group, trial)), ())
+    highest = own
+    for cell in cells:
+        if cell.level is not None and cell.level > own:
+            if cell.standing is not Standing.FASTER:
+                break
+            highest = cell.level
+    switched = [
+        crossing.low
+        for ladder in ladders(result.trials)
+        if any(rung is trial for rung in ladder.trials)
+        for crossing in ladder.break_even.crossings
+        if crossing.direction == "falling" and crossing.between[0] == highest
+    ]
+    return max([highest, *switched])
+
+
+def _holds(cells: Sequence[CellAt], trial: TrialResult) -> bool:
+    return any(cell.result is trial for cell in cells)
 
 
 def guard_as_plain(guard: Guard) -> dict[str, Any]:

@@ -21,6 +21,15 @@ class Message:
 Value: TypeAlias = "str | int | float | Message | tuple[Value, ...]"
 
 
+SPOKEN = "value.spoken"
+"""Key of a sentence that an earlier stage said in English, as its value `english`."""
+
+
+def spoken(english: str) -> Message:
+    """An earlier stage's sentence, which the report may know in its other languages."""
+    return Message(SPOKEN, {"english": english})
+
+
 def said(key: str, **values: Value) -> Message:
     """Short for a message with values."""
     return Message(key, values)

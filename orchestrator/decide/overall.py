@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from orchestrator.decide.conclusion import Conclusion, Kind, Tone
 from orchestrator.decide.conditions import (
     beyond,
@@ -10,9 +12,9 @@ from orchestrator.decide.conditions import (
     control_state,
     ids,
 )
-from orchestrator.decide.message import Value, said
+from orchestrator.decide.message import Message, Value, said
 from orchestrator.decide.standing import Standing, cell_at, standing_in, told, trials_of
-from orchestrator.decide.suites import suites_of
+from orchestrator.decide.suites import suite_said, suites_of
 from orchestrator.decide.sweep_result import SweepResult
 
 
@@ -22,6 +24,7 @@ def overall(result: SweepResult) -> Conclusion:
     by = {standing: standing_in(cells, standing) for standing in Standing}
     values: dict[str, Value] = {name.value: len(found) for name, found in by.items()}
     values["cells"] = len(cells)
+    values["rest"] = _rest({name: len(found) for name, found in by.items()})
     key, tone = _rule(result, values)
     carrying = by[Standing.FASTER] + by[Standing.SLOWER] or by[Standing.EQUAL]
     if key == "overall.control_failed":
@@ -31,7 +34,9 @@ def overall(result: SweepResult) -> Conclusion:
         carrying = []
     worse = [suite for suite in suites_of(result) if suite.ok is False]
     if worse:
-        values["suites"] = tuple(f"{suite.suite} ({suite.label})" for suite in worse)
+        values["suites"] = tuple(
+            said("suite.on", suite=suite_said(suite.suite), label=suite.label) for suite in worse
+        )
     return Conclusion(
         kind=Kind.OVERALL,
         key=key,
@@ -45,6 +50,17 @@ def overall(result: SweepResult) -> Conclusion:
             *([] if suites_of(result) else [said("gap.quality")]),
         ),
     )
+
+
+def _rest(counts: Mapping[Standing, int]) -> Message:
+    """How many cells are neither faster nor slower, by what they are; nothing of those that are
+    none."""
+    parts = tuple(
+        said(f"overall.rest.{standing.value}", count=counts[standing])
+        for standing in (Standing.EQUAL, Standing.OPEN, Standing.MISSING)
+        if counts[standing]
+    )
+    return said("overall.among_rest", parts=parts) if parts else said("value.none")
 
 
 def _rule(result: SweepResult, counts: dict[str, Value]) -> tuple[str, Tone]:

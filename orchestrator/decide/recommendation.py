@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 from orchestrator.decide.choice import confirmation_of
 from orchestrator.decide.conditions import control_state
 from orchestrator.decide.guard import Guard, guard_of
-from orchestrator.decide.message import Message, said
+from orchestrator.decide.message import Message, said, spoken
 from orchestrator.decide.schedule import Schedule, schedule_of, verified
-from orchestrator.decide.standing import Standing, cell_at
-from orchestrator.decide.suites import suites_of
+from orchestrator.decide.standing import CellAt, Standing, cell_at, load_said, standing_in
+from orchestrator.decide.suites import suite_said, suites_of
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Verdict
@@ -70,7 +71,10 @@ def recommend(result: SweepResult) -> Recommendation:
     ]
     cell = best.trial.cell.label()
     if unsound:
-        names = tuple(f"{suite.suite}: {suite.verdict}" for suite in unsound)
+        names = tuple(
+            said("card.suite_verdict", suite=suite_said(suite.suite), verdict=spoken(suite.verdict))
+            for suite in unsound
+        )
         return _nothing(Advice.OFF, "advice.unsound", cell=cell, suites=names)
     again = confirmation_of(result, best)
     if again is not None and again.headline.verdict not in (Verdict.FASTER, Verdict.CANNOT_TELL):
@@ -83,7 +87,12 @@ def recommend(result: SweepResult) -> Recommendation:
         advice=Advice.ON if confirmed else Advice.ON_UNCONFIRMED,
         reason=said(
             "advice.on" if confirmed else "advice.on_unconfirmed",
-            cell=cell,
+            workload=best.trial.cell.workload.name,
+            temperature=best.trial.cell.sampling.temperature,
+            load=load_said(cell_at(result, best)),
+            draft=best.trial.pair.speculative.label(),
+            metric=said(f"metric.{shown.metric}"),
+            elsewhere=_elsewhere([cell for cell in cells if cell.result is not best]),
             speedup=shown.speedup or 0.0,
             low=shown.low or 0.0,
             high=shown.high or 0.0,
@@ -99,6 +108,15 @@ def recommend(result: SweepResult) -> Recommendation:
         schedule_verified=checked,
         guard=guard_of(result, best),
     )
+
+
+def _elsewhere(others: Sequence[CellAt]) -> Message:
+    """What the advice does not extend to: cells that are not faster."""
+    slower = len(standing_in(others, Standing.SLOWER))
+    rest = len(others) - len(standing_in(others, Standing.FASTER)) - slower
+    if not slower and not rest:
+        return said("value.none")
+    return said("advice.elsewhere", others=len(others), slower=slower, rest=rest)
 
 
 def _nothing(advice: Advice, key: str, **values: Any) -> Recommendation:

@@ -76,7 +76,7 @@ def resources(result: SweepResult) -> Iterator[Conclusion]:
         if not ran:
             continue
         of = {arm: needs(ran, arm) for arm in ARMS}
-        measured, gaps = _facts(of["baseline"], of["speculative"])
+        measured, gaps = needs_said(of["baseline"], of["speculative"])
         yield Conclusion(
             kind=Kind.RESOURCES,
             key="resources.measured" if measured else "resources.nothing",
@@ -91,7 +91,8 @@ def resources(result: SweepResult) -> Iterator[Conclusion]:
         )
 
 
-def _facts(baseline: Needs, speculative: Needs) -> tuple[list[Message], list[Message]]:
+def needs_said(baseline: Needs, speculative: Needs) -> tuple[list[Message], list[Message]]:
+    """(what both arms need, as far as both were measured; what was not measured)."""
     facts: list[Message] = []
     gaps: list[Message] = []
     for name, scale in (
@@ -105,6 +106,8 @@ def _facts(baseline: Needs, speculative: Needs) -> tuple[list[Message], list[Mes
         if a is None or b is None:
             gaps.append(said(f"gap.{name}"))
             continue
+        if name == "start_s":
+            gaps.append(said("gap.start_order"))
         facts.append(
             said(
                 f"resources.{name}",

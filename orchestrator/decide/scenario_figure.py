@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.decide.cost import cost_ratio
-from orchestrator.decide.message import Message, said
-from orchestrator.decide.suites import of_suite
+from orchestrator.decide.message import Message, said, spoken
+from orchestrator.decide.suites import of_suite, suite_said
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.decide.verdict import Decision, Verdict
@@ -41,7 +41,9 @@ def _speedup(figure: Figure, result: SweepResult, trial: TrialResult) -> Judged:
     headline = figure.figure == trial.trial.protocol.metric
     decision = result.decision(trial) if headline else trial.decisions[figure.figure]
     if decision.interval is None or decision.speedup is None:
-        return Judged(figure, None, said("figure.not_measured", figure=figure.figure))
+        return Judged(
+            figure, None, said("figure.not_measured", figure=said(f"metric.{figure.figure}"))
+        )
     why = said(
         "figure.speedup",
         metric=said(f"metric.{figure.figure}"),
@@ -69,19 +71,19 @@ def _suite(figure: Figure, result: SweepResult, trial: TrialResult) -> Judged:
     name = figure.figure.partition(":")[2]
     found = [s for s in of_suite(result, name) if s.pair_key == trial.trial.pair.key]
     if not found:
-        return Judged(figure, None, said("figure.suite_not_run", suite=name))
-    verdict = "; ".join(suite.verdict for suite in found)
+        return Judged(figure, None, said("figure.suite_not_run", suite=suite_said(name)))
+    verdict = tuple(spoken(suite.verdict) for suite in found)
     met = False if any(s.ok is False for s in found) else None
     if met is None and all(s.ok and s.complete and not s.findings for s in found):
         met = True
-    return Judged(figure, met, said("figure.suite", suite=name, verdict=verdict))
+    return Judged(figure, met, said("figure.suite", suite=suite_said(name), verdict=verdict))
 
 
 def _cost(figure: Figure, trial: TrialResult) -> Judged:
     ratio = cost_ratio(trial)
     assert figure.at_most is not None
     if ratio is None:
-        return Judged(figure, None, said("figure.not_measured", figure="cost_ratio"))
+        return Judged(figure, None, said("figure.not_measured", figure=said("figure.of_cost")))
     met = True if ratio.high <= figure.at_most else False if ratio.low > figure.at_most else None
     why = said(
         "figure.cost_ratio",
@@ -97,7 +99,7 @@ def _failures(figure: Figure, trial: TrialResult) -> Judged:
     figures = trial.figures["speculative"]
     planned, failed = figures.get("requests_planned"), figures.get("requests_failed")
     if not planned or failed is None or figure.at_most is None:
-        return Judged(figure, None, said("figure.not_measured", figure="failures"))
+        return Judged(figure, None, said("figure.not_measured", figure=said("figure.of_failures")))
     why = said("figure.failures", failed=round(failed), planned=round(planned))
     return Judged(figure, failed / planned <= figure.at_most, why)
 
@@ -107,10 +109,16 @@ def _steadiness(figure: Figure, trial: TrialResult) -> Judged:
     values = [trial.figures[arm].get(name) for arm in ("baseline", "speculative")]
     baseline, speculative = values
     if not baseline or speculative is None or figure.at_most is None:
-        return Judged(figure, None, said("figure.not_measured", figure=name))
+        return Judged(figure, None, said("figure.not_measured", figure=latency_said(name)))
     ratio = speculative / baseline
-    why = said("figure.steadiness", figure=name, ratio=ratio, at_most=figure.at_most)
+    why = said("figure.steadiness", figure=latency_said(name), ratio=ratio, at_most=figure.at_most)
     return Judged(figure, ratio <= figure.at_most, why)
+
+
+def latency_said(name: str) -> Message:
+    """`tpot_p95_s` as a message: the statistic and what it is of."""
+    metric, statistic, _ = name.split("_")
+    return said("figure.statistic", of=said(f"figure.{metric}_s"), statistic=statistic)
 
 
 @dataclass(frozen=True)

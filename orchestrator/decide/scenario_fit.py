@@ -17,12 +17,16 @@ from orchestrator.decide.conditions import (
     level_of,
 )
 from orchestrator.decide.message import Message, said
-from orchestrator.decide.scenario_figure import Bound, Judged, bound_at, judged
+from orchestrator.decide.scenario_figure import Bound, Judged, bound_at, judged, latency_said
 from orchestrator.decide.standing import Standing, cell_at, load_said
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.spec.goals import SCENARIOS
-from orchestrator.spec.scenario import Profile, profile_from, read_profile
+from orchestrator.spec.scenario import Figure, Profile, profile_from, read_profile
+
+
+def _saves(figure: Figure) -> bool:
+    return figure.figure == "cost_ratio" and figure.at_most is not None and figure.at_most < 1
 
 
 class Fit(StrEnum):
@@ -42,17 +46,28 @@ class Candidate:
 
     @property
     def refused(self) -> bool:
-        """An objective is broken, or a required figure is told to be otherwise."""
-        return any(b.met is False for b in self.bounds) or any(
-            j.met is False for j in self.figures if j.figure.required
+        """An objective is broken, a required figure is told to be otherwise, or nothing that
+        speculation is for is gained."""
+        return (
+            any(b.met is False for b in self.bounds)
+            or any(j.met is False for j in self.figures if j.figure.required)
+            or bool(self.gains and all(j.met is False for j in self.gains))
         )
 
     @property
     def qualifies(self) -> bool:
-        """Every objective is kept and every required figure is as needed."""
-        return all(b.met for b in self.bounds) and all(
-            j.met for j in self.figures if j.figure.required
+        """Every objective is kept, every required figure is as needed, and something is gained."""
+        return (
+            all(b.met for b in self.bounds)
+            and all(j.met for j in self.figures if j.figure.required)
+            and bool(not self.gains or any(j.met for j in self.gains))
         )
+
+    @property
+    def gains(self) -> tuple[Judged, ...]:
+        """The figures that must become better: without one of them there is no reason for
+        speculation, whatever else it leaves alone."""
+        return tuple(j for j in self.figures if j.figure.need == "better" or _saves(j.figure))
 
     @property
     def score(self) -> float:
@@ -105,8 +120,10 @@ def scenario_fit(result: SweepResult, profile: Profile) -> ScenarioFit:
     """Rules, the first that applies:
 
     - no measured cell has the scenario's shape, or the A/A control failed: not enough evidence
-    - some cell qualifies: fits, or fits with conditions when some other load or deployment does not
-      qualify, a figure that is not required is not as needed, or the sweep is simulated
+    - some cell qualifies (its objectives are kept, what the scenario requires is so, and at least
+      one figure that must be better is): fits, or fits with conditions when some other load or
+      deployment does not qualify, a figure that is not required is not as needed, or the sweep is
+      simulated
     - every cell is refused: does not fit
     - else: not enough evidence
     """
@@ -173,15 +190,20 @@ def _of_shape(result: SweepResult, profile: Profile, trial: TrialResult) -> bool
     )
 
 
-def _shape(profile: Profile) -> str:
+def _shape(profile: Profile) -> tuple[Message, ...]:
     shape = profile.workload
     ranges = {
         name: getattr(shape, name) for name in ("input_tokens", "output_tokens", "temperature")
     }
-    parts = [f"{name} {asked}" for name, asked in ranges.items() if str(asked)]
+    parts = [
+        said(f"shape.{name}.{end}", bound=bound)
+        for name, asked in ranges.items()
+        for end, bound in (("min", asked.min), ("max", asked.max))
+        if bound is not None
+    ]
     if shape.load != "any":
-        parts.append(f"load {shape.load}")
-    return ", ".join(parts)
+        parts.append(said(f"shape.load.{shape.load}"))
+    return tuple(parts)
 
 
 def _candidate(
@@ -231,20 +253,30 @@ def _conditions(
             word = "scenario.not_as_needed" if figure.met is False else "scenario.not_known"
             yield said(word, figure=figure.why)
     others = [c for c in candidates if _same_deployment(c, chosen) and not c.qualifies]
-    loads = distinct(
-        c.trial.trial.cell.label()
+    own = chosen.trial.trial.cell.workload.name
+    at = tuple(
+        said(
+            "scenario.at",
+            load=load_said(cell_at(result, c.trial)),
+            temperature=c.trial.trial.cell.sampling.temperature,
+        )
         for c in others
-        if c.trial.trial.cell.workload == chosen.trial.trial.cell.workload
+        if c.trial.trial.cell.workload.name == own
     )
-    if loads:
-        yield said("scenario.not_at", cells=loads)
-    elsewhere = distinct(
-        c.trial.trial.cell.label()
-        for c in others
-        if c.trial.trial.cell.workload != chosen.trial.trial.cell.workload
-    )
-    if elsewhere:
-        yield said("scenario.not_on", cells=elsewhere)
+    if at:
+        yield said("scenario.not_at", cells=at)
+    on = distinct(w for c in others if (w := c.trial.trial.cell.workload.name) != own)
+    good = {
+        c.trial.trial.cell.workload.name
+        for c in candidates
+        if _same_deployment(c, chosen) and c.qualifies
+    }
+    for word, names in (
+        ("scenario.not_on", tuple(name for name in on if name not in good)),
+        ("scenario.partly_on", tuple(name for name in on if name in good)),
+    ):
+        if names:
+            yield said(word, workloads=names)
 
 
 def _same_deployment(one: Candidate, other: Candidate) -> bool:
@@ -254,16 +286,24 @@ def _same_deployment(one: Candidate, other: Candidate) -> bool:
 def _objections(candidate: Candidate) -> Iterator[Message]:
     for bound in candidate.bounds:
         if bound.met is False and bound.seen_s is not None:
-            yield said("bound.broken", name=bound.name, seen=bound.seen_s, bound=bound.bound_s)
+            yield said(
+                "bound.broken",
+                name=latency_said(bound.name),
+                seen=bound.seen_s,
+                bound=bound.bound_s,
+            )
+    lost = candidate.gains if all(j.met is False for j in candidate.gains) else ()
     for figure in candidate.figures:
-        if figure.figure.required and figure.met is False:
+        if figure.met is False and (figure.figure.required or figure in lost):
             yield figure.why
 
 
 def _unknowns(candidate: Candidate) -> Iterator[Message]:
     for bound in candidate.bounds:
         if bound.met is None:
-            yield said("bound.not_measured", name=bound.name)
+            yield said("bound.not_measured", name=latency_said(bound.name))
+    gained = any(j.met for j in candidate.gains)
     for figure in candidate.figures:
-        if figure.figure.required and figure.met is None:
+        open_gain = figure in candidate.gains and not gained
+        if figure.met is None and (figure.figure.required or open_gain):
             yield figure.why

@@ -9,9 +9,9 @@ from enum import StrEnum
 from orchestrator.decide.conditions import control_state, ids
 from orchestrator.decide.cost import costs
 from orchestrator.decide.device import device_name, engine_names
-from orchestrator.decide.message import Message, said
+from orchestrator.decide.message import Message, said, spoken
 from orchestrator.decide.standing import Standing, cell_at, standing_in, told
-from orchestrator.decide.suites import of_suite
+from orchestrator.decide.suites import of_suite, suite_said
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.run.suites.record import SuiteResult
 
@@ -77,7 +77,7 @@ def _suites_rule(
             status,
             said("card.suites", verdicts=tuple(map(_verdict, used)))
             if used
-            else said("card.suite_not_run", suites=suites),
+            else said("card.suite_not_run", suites=tuple(map(suite_said, suites))),
             ids(trials),
             tuple(dict.fromkeys(suite.suite for suite in used)),
         )
@@ -85,8 +85,13 @@ def _suites_rule(
     return rule
 
 
-def _verdict(suite: SuiteResult) -> str:
-    return f"{suite.suite} ({suite.label}): {suite.verdict}"
+def _verdict(suite: SuiteResult) -> Message:
+    return said(
+        "card.suite_of",
+        suite=suite_said(suite.suite),
+        label=suite.label,
+        verdict=spoken(suite.verdict),
+    )
 
 
 def _performance(result: SweepResult) -> Dimension:
@@ -110,6 +115,7 @@ def _performance(result: SweepResult) -> Dimension:
         cells=len(cells),
         faster=len(standing_in(cells, Standing.FASTER)),
         slower=len(standing_in(cells, Standing.SLOWER)),
+        equal=len(standing_in(cells, Standing.EQUAL)),
     )
     return Dimension("performance", Status.MEASURED, summary, evidence)
 

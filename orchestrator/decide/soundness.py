@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.decide.conclusion import Conclusion, Kind, Tone
 from orchestrator.decide.conditions import conditions_of, ids
-from orchestrator.decide.message import Value, said
-from orchestrator.decide.suites import of_suite, suites_of
+from orchestrator.decide.message import Value, said, spoken
+from orchestrator.decide.suites import of_suite, suite_said, suites_of
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.run.suites.record import SuiteResult
 
-QUALITY_SUITES = ("quality", "losslessness", "functional", "boundary", "observability")
-"""Those whose finding is about what is answered, not how fast or how long."""
 SOAK = "soak"
 
 
@@ -30,21 +28,21 @@ def quality(result: SweepResult) -> Iterator[Conclusion]:
             key="quality.not_measured",
             tone="unknown",
             conditions=conditions_of(result, result.trials),
-            values={"suites": tuple(said(f"suite.{name}") for name in missing)},
+            values={"suites": tuple(map(suite_said, missing))},
         )
 
 
 def _suite(result: SweepResult, suite: SuiteResult, kind: Kind) -> Conclusion:
     findings = suite.findings
     values: dict[str, Value] = {
-        "suite": said(f"suite.{suite.suite}")
-        if suite.suite in (*QUALITY_SUITES, SOAK, "performance")
-        else suite.suite,
+        "suite": suite_said(suite.suite),
         "draft": suite.label,
-        "verdict": suite.verdict,
+        "verdict": spoken(suite.verdict),
         "cases": len(suite.cases),
         "findings": len(findings),
-        "first": tuple(f"{case.case}: {case.seen}" for case in findings[:3]),
+        "first": tuple(
+            said("suite.first", case=case.case, seen=spoken(case.seen)) for case in findings[:3]
+        ),
     }
     key, tone = _suite_rule(suite)
     trials = [t for t in result.trials if t.trial.pair.key == suite.pair_key]

@@ -95,6 +95,14 @@ def load_said(cell: CellAt) -> Message:
     return said(f"load.{load.mode}", level=cell.level)
 
 
+def load_range_said(lowest: CellAt, highest: CellAt) -> Message:
+    """`1 to 8 in flight`, as a message."""
+    kind = load_said(lowest).key.removeprefix("load.")
+    ends = {name: next(iter(load_said(cell).values.values())) for name, cell in
+            (("low", lowest), ("high", highest))}  # fmt: skip
+    return said(f"load.range.{kind}", **ends)
+
+
 def speedups_said(cells: Sequence[CellAt]) -> tuple[Message, ...]:
     """One message a cell: its load and its speedup with interval; why there is none."""
     return tuple(_speedup_said(cell) for cell in cells)

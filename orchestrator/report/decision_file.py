@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,18 @@ from orchestrator.decide.schedule import schedule_trials
 from orchestrator.decide.side import side_as_plain, side_of
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.report.language import LANGUAGES, Words
-from orchestrator.report.serve_config import serve_config, speculative_config, vllm_serve
+from orchestrator.report.serve_config import (
+    DECISION_FILE,
+    DEPLOY_FILE,
+    attached,
+    models_of,
+    serve_config,
+    speculative_config,
+    vllm_serve,
+)
 from orchestrator.store.atomic import write_atomically, write_json
 
-DECISION_FILE = "decision.json"
-DEPLOY_FILE = "deploy.yaml"
+__all__ = ["DECISION_FILE", "DEPLOY_FILE", "decision_document", "write_decision"]
 
 
 def write_decision(result: SweepResult, folder: Path) -> Recommendation:
@@ -30,7 +36,7 @@ def write_decision(result: SweepResult, folder: Path) -> Recommendation:
     advice = recommend(result)
     write_json(folder / DECISION_FILE, decision_document(result, advice))
     path = folder / DEPLOY_FILE
-    if advice.deployment is None or _attached(advice):
+    if advice.deployment is None or attached(advice.deployment):
         path.unlink(missing_ok=True)
         return advice
     assert advice.chosen is not None
@@ -67,14 +73,10 @@ def decision_document(result: SweepResult, advice: Recommendation) -> dict[str, 
         "guard": None if advice.guard is None else guard_as_plain(advice.guard),
         "expires_with": [
             {"fact": fact.name, "value": fact.value}
-            for fact in facts_of(manifest.get("environment") or {}, _models(result, advice))
+            for fact in facts_of(manifest.get("environment") or {}, models_of(result, advice))
         ],
         "kept": side_as_plain(side_of(result)),
     }
-
-
-def _attached(advice: Recommendation) -> bool:
-    return advice.deployment is not None and "attached" in advice.deployment.engine
 
 
 def _configuration(result: SweepResult, advice: Recommendation) -> dict[str, Any] | None:
@@ -84,8 +86,8 @@ def _configuration(result: SweepResult, advice: Recommendation) -> dict[str, Any
     return {
         **deployment.as_dict(),
         "speculative_config": speculative_config(deployment),
-        "serve_config": None if _attached(advice) else DEPLOY_FILE,
-        "vllm_serve": None if _attached(advice) else vllm_serve(deployment),
+        "serve_config": None if attached(deployment) else DEPLOY_FILE,
+        "vllm_serve": None if attached(deployment) else vllm_serve(deployment),
     }
 
 
@@ -123,16 +125,4 @@ def _schedule(result: SweepResult, advice: Recommendation) -> dict[str, Any] | N
         "measured_at": {str(level): length for level, length in schedule.by_level.items()},
         "verified": advice.schedule_verified,
         "trials": [trial.trial.id for trial in schedule_trials(result, schedule)],
-    }
-
-
-def _models(result: SweepResult, advice: Recommendation) -> Mapping[str, Mapping[str, Any] | None]:
-    """By role, with the name by which `check` looks them up again."""
-    known = result.manifest.get("models") or {}
-    target = result.manifest["experiment"].get("target")
-    speculation = None if advice.deployment is None else advice.deployment.speculation
-    draft = None if speculation is None else speculation.draft
-    return {
-        role: None if name is None else {"name": name, **known.get(name, {})}
-        for role, name in (("target", target), ("draft", draft))
     }

@@ -58,6 +58,12 @@ def break_even_sentence(found: BreakEven, unit: str, words: Words = ENGLISH) -> 
     metric = words(f"figure.{found.metric}")
     if not found.crossings:
         return words("ladder.break_even_none", metric=metric, why=words.sentence(found.why))
+    where = crossings_text(found, unit, words)
+    return words("ladder.break_even", metric=metric, where=where)
+
+
+def crossings_text(found: BreakEven, unit: str, words: Words = ENGLISH) -> str:
+    """Every load at which 1 is crossed, with its interval and direction."""
     texts = [
         words(
             f"ladder.crossing_{c.direction}",
@@ -68,8 +74,7 @@ def break_even_sentence(found: BreakEven, unit: str, words: Words = ENGLISH) -> 
         )
         for c in found.crossings
     ]
-    where = words("list.clauses").join(texts)
-    return words("ladder.break_even", metric=metric, where=where)
+    return words("list.clauses").join(texts)
 
 
 def knee_sentence(found: Knee, unit: str, words: Words = ENGLISH) -> str:

@@ -20,7 +20,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from orchestrator.decide.message import Message, Value
+from orchestrator.decide.message import SPOKEN, Message, Value
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -58,6 +58,8 @@ class Words:
 
     def message(self, message: Message) -> str:
         """A statement of an earlier stage, in words."""
+        if message.key == SPOKEN:
+            return self.sentence(str(message.values["english"]))
         return self(message.key, **message.values)
 
     def listed(self, texts: tuple[str, ...] | list[str]) -> str:

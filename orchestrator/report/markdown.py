@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.plan.trial import Protocol
+from orchestrator.report.cost_text import cost_section
+from orchestrator.report.deploy_text import deploy_section
 from orchestrator.report.efficiency_text import efficiency_sentence
 from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.language import Words
@@ -97,10 +99,12 @@ def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
     yield from reused_section(result, words)
     yield from search_section(result, words)
     yield from _best(result, words)
+    yield from deploy_section(result, words)
     yield from ladder_section(result, words)
     yield from suite_sections(result, words)
     yield from _all_speedups(result, words)
     yield from _figures(result, words)
+    yield from cost_section(result, words)
     yield from stage_section(result, words)
     yield from _failures(result, words)
     yield from _invalid(result, words)

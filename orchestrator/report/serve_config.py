@@ -9,9 +9,34 @@ from typing import Any
 
 import yaml
 
+from orchestrator.decide.recommendation import Recommendation
+from orchestrator.decide.sweep_result import SweepResult
+from orchestrator.models.cache import model_folder
+from orchestrator.models.catalogue import CATALOGUE
 from orchestrator.plan.deployment import Deployment
 
 IMPORT_PATH = "orchestrator.serving.app:build"
+DECISION_FILE = "decision.json"
+DEPLOY_FILE = "deploy.yaml"
+
+
+def attached(deployment: Deployment) -> bool:
+    """Whether it ran already and was only asked: then there is nothing to write down."""
+    return "attached" in deployment.engine
+
+
+def models_of(
+    result: SweepResult, advice: Recommendation
+) -> Mapping[str, Mapping[str, Any] | None]:
+    """By role, with the name by which `check` looks them up again."""
+    known = result.manifest.get("models") or {}
+    target = result.manifest["experiment"].get("target")
+    speculation = None if advice.deployment is None else advice.deployment.speculation
+    draft = None if speculation is None else speculation.draft
+    return {
+        role: None if name is None else {"name": name, **known.get(name, {})}
+        for role, name in (("target", target), ("draft", draft))
+    }
 
 
 def serve_config(
@@ -77,18 +102,24 @@ def speculative_config(deployment: Deployment) -> dict[str, Any] | None:
     return config | dict(speculation.options)
 
 
-def vllm_serve(deployment: Deployment, paths: Mapping[str, str] | None = None) -> str:
-    """`vllm serve TARGET --flag value ...`, quoted for a shell. `paths`: where a name lies."""
-    where = paths or {}
-    words = ["vllm", "serve", where.get(deployment.target, deployment.target)]
+def vllm_serve(deployment: Deployment) -> str:
+    """`vllm serve TARGET --flag value ...`, quoted for a shell; models by names that vLLM knows."""
+    words = ["vllm", "serve", _known_to_vllm(deployment.target)]
     for name, value in deployment.engine.items():
         words += _flag(name, value)
     config = speculative_config(deployment)
     if config is not None:
         if "model" in config:
-            config["model"] = where.get(config["model"], config["model"])
+            config["model"] = _known_to_vllm(config["model"])
         words += ["--speculative-config", json.dumps(config, ensure_ascii=False)]
     return shlex.join(words)
+
+
+def _known_to_vllm(name: str) -> str:
+    """A catalogue name means nothing to vLLM: the hub's id, or the folder that `models prepare`
+    fills."""
+    entry = CATALOGUE.get(name)
+    return name if entry is None else entry.hub_id or str(model_folder(name))
 
 
 def _flag(name: str, value: Any) -> list[str]:

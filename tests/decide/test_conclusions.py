@@ -255,8 +255,8 @@ class TestQuality:
 class TestResourcesAndBottleneck:
     def test_the_draft_takes_kv_capacity(self) -> None:
         text = text_of(the(sweep_of(result_of(trial_of(), 1.5)), "resources.measured").message)
-        assert "KV capacity 20000 -> 18000 tokens (-10.0 %)" in text
-        assert "shortest start-up 20 -> 25 s" in text
+        assert "KV capacity 20,000 → 18,000 tokens (-10.0 %)" in text
+        assert "shortest start-up 20 → 25 s" in text
 
     def test_energy_where_power_is_known(self) -> None:
         watts = {"baseline": {"gpu_power_w": 100.0}, "speculative": {"gpu_power_w": 120.0}}

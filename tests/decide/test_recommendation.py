@@ -23,8 +23,10 @@ from orchestrator.decide.schedule import ranges_of, schedule_of, verified
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.errors import SpecError
+from orchestrator.plan.deployment import Deployment, Speculation
 from orchestrator.records import FailureClass
 from orchestrator.report.decision_file import DECISION_FILE, DEPLOY_FILE, write_decision
+from orchestrator.report.said import text_of
 from orchestrator.report.serve_config import vllm_serve
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
 from orchestrator.serving.serve_file import read_serve_file
@@ -62,6 +64,22 @@ class TestAdvice:
         shaken = sweep_of(result_of(trial_of(), 1.4), control=control_of(1.3))
         for result in (sweep_of(failed), sweep_of(wild), shaken, sweep_of()):
             assert recommend(result).advice is Advice.NOT_DECIDED
+
+    def test_it_says_where_and_that_the_rest_does_not_follow(self) -> None:
+        found = recommend(
+            sweep_of(
+                result_of(trial_of(load=1), 1.4),
+                result_of(trial_of(load=8), 0.8),
+                result_of(trial_of(load=16), [1.5, 0.7, 1.4, 0.6]),
+                again(load=1),
+            )
+        )
+        text = text_of(found.reason)
+        assert text.startswith("On for chat at T=0, 1 in flight: ngram K=4, throughput 1.3")
+        assert "of the other 2 cells, slower: 1; not shown to be faster: 1" in text
+        assert "rest" not in text_of(
+            recommend(sweep_of(result_of(trial_of(), 1.4), again())).reason
+        )
 
     def test_slower_everywhere_is_off(self) -> None:
         assert recommend(sweep_of(result_of(trial_of(), 0.8))).advice is Advice.OFF
@@ -166,6 +184,14 @@ class TestGuard:
         limit = guard_of(falling, falling.trials[0]).load_max
         assert limit is not None and 1 < limit < 8
 
+    def test_no_load_is_allowed_where_it_is_not_called_faster(self) -> None:
+        open_above = sweep_of(
+            *(result_of(trial_of(load=at), 1.5) for at in (1, 2)),
+            result_of(trial_of(load=4), [1.5, 0.7, 1.4, 0.6]),
+            result_of(trial_of(load=8), 1.5),
+        )
+        assert guard_of(open_above, open_above.trials[0]).load_max == 2
+
     def test_latency_limits_are_the_objectives_or_the_baselines_own(self) -> None:
         result = sweep_of(result_of(trial_of(), 1.4), slo={"tpot_p95_s": 0.05})
         assert guard_of(result, result.trials[0]).latency_max_s == {"tpot_p95_s": 0.05}
@@ -207,6 +233,14 @@ class TestFiles:
         assert "--no-enable-prefix-caching" in words
         config = json.loads(words[words.index("--speculative-config") + 1])
         assert config == {"method": "eagle", "num_speculative_tokens": 4, "model": "a/head"}
+
+    def test_catalogue_names_are_put_in_words_that_vllm_knows(self) -> None:
+        eagle = Speculation("eagle3", 3, draft="llama-3.1-8b-eagle3")
+        words = shlex.split(vllm_serve(Deployment("llama-3.1-8b-instruct", {}, eagle)))
+        assert words[2] == "meta-llama/Llama-3.1-8B-Instruct"
+        assert json.loads(words[-1])["model"] == "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"
+        local = shlex.split(vllm_serve(Deployment("smollm2-135m-instruct", {})))
+        assert Path(local[2]).is_absolute()
 
     def test_anything_else_is_no_decision_file(self, tmp_path: Path) -> None:
         for text in ("no json", "[]", '{"schema": 99}', '{"schema": 1}'):

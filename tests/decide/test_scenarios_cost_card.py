@@ -66,7 +66,17 @@ class TestScenario:
         tight = profile(slo={"ttft_p95_s": 0.05})
         found = scenario_fit(sweep_of(result_of(trial_of(), 1.4)), tight)
         assert found.fit is Fit.DOES_NOT_FIT
-        assert "ttft_p95_s is 0.1 s" in text_of(found.reason)
+        assert "p95 of time to first token is 0.1 s" in text_of(found.reason)
+
+    def test_without_a_gain_there_is_no_reason_for_it(self) -> None:
+        """No objective is broken and nothing required is worse, but nothing is better either."""
+        service = read_profile("customer-service")
+        equal = scenario_fit(sweep_of(result_of(trial_of(), 1.0)), service)
+        assert equal.fit is Fit.DOES_NOT_FIT
+        assert "end-to-end latency 1.00x" in text_of(equal.reason)
+        noisy = sweep_of(result_of(trial_of(), [1.5, 0.7, 1.4, 0.6]))
+        assert scenario_fit(noisy, service).fit is Fit.NOT_ENOUGH
+        assert scenario_fit(sweep_of(result_of(trial_of(), 1.5)), service).fit is Fit.CONDITIONS
 
     def test_headroom_is_what_the_tightest_objective_leaves(self) -> None:
         loose = profile(slo={"ttft_p95_s": 0.2})
@@ -78,13 +88,13 @@ class TestScenario:
         result = sweep_of(result_of(trial_of(load=1), 1.4), result_of(trial_of(load=4), 0.8))
         found = scenario_fit(result, read_profile("offline-batch"))
         assert found.fit is Fit.CONDITIONS
-        assert "batch 4" in " ".join(text_of(c) for c in found.conditions)
+        assert "not at 4 in flight" in " ".join(text_of(c) for c in found.conditions)
 
     def test_another_shape_is_no_evidence(self) -> None:
         result = sweep_of(result_of(trial_of(), 1.4), lengths={"chat": 50})
         found = scenario_fit(result, read_profile("code-assistance"))
         assert found.fit is Fit.NOT_ENOUGH
-        assert "input_tokens >= 500" in text_of(found.reason)
+        assert "at least 500 input tokens" in text_of(found.reason)
 
     def test_a_failed_control_leaves_everything_open(self) -> None:
         result = sweep_of(result_of(trial_of(), 1.4), control=control_of(1.3))

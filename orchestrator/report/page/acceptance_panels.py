@@ -13,7 +13,9 @@ from orchestrator.report.page.panel import (
     Figure,
     Panel,
     Place,
+    columns_of,
     deployment_text,
+    figure_of,
     places,
     series_of,
     slots,
@@ -53,21 +55,12 @@ def _needed(result: SweepResult, words: Words) -> Figure:
                     kind="needed",
                     title=place.title(),
                     summary=words("plot.needed_summary", place=place.title()),
-                    columns=tuple(
-                        (name, words(f"column.{name}"))
-                        for name in ("cell", "measured", "needed", "low", "high")
-                    ),
+                    columns=columns_of(words, "cell", "measured", "needed", "low", "high"),
                     points=points,
                     options={"x": words("axis.tokens_per_step")},
                 )
             )
-    return Figure(
-        "acceptance-needed",
-        words("plot.needed"),
-        words("plot.needed_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.no_counters"),
-    )
+    return figure_of("acceptance-needed", "needed", panels, words, absent=words("plot.no_counters"))
 
 
 def _by_position(result: SweepResult, words: Words) -> Figure:
@@ -81,10 +74,7 @@ def _by_position(result: SweepResult, words: Words) -> Figure:
                     kind="position",
                     title=place.title(),
                     summary=words("plot.position_summary", place=place.title()),
-                    columns=tuple(
-                        (name, words(f"column.{name}"))
-                        for name in ("deployment", "position", "rate")
-                    ),
+                    columns=columns_of(words, "deployment", "position", "rate"),
                     points=points,
                     options={
                         "x": words("axis.position"),
@@ -93,12 +83,8 @@ def _by_position(result: SweepResult, words: Words) -> Figure:
                     },
                 )
             )
-    return Figure(
-        "acceptance-by-position",
-        words("plot.position"),
-        words("plot.position_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.no_positions"),
+    return figure_of(
+        "acceptance-by-position", "position", panels, words, absent=words("plot.no_positions")
     )
 
 
@@ -146,12 +132,8 @@ def _by_category(result: SweepResult, words: Words) -> Figure:
         ]
         if best is not None and points:
             panels.append(_category_panel(place, best, points, words))
-    return Figure(
-        "acceptance-by-category",
-        words("plot.category"),
-        words("plot.category_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.no_chunks"),
+    return figure_of(
+        "acceptance-by-category", "category", panels, words, absent=words("plot.no_chunks")
     )
 
 
@@ -164,9 +146,7 @@ def _category_panel(
         kind="category",
         title=title,
         summary=words("plot.category_summary", place=title),
-        columns=tuple(
-            (name, words(f"column.{name}")) for name in ("category", "tokens", "requests")
-        ),
+        columns=columns_of(words, "category", "tokens", "requests"),
         points=points,
         options={"x": words("axis.tokens_per_chunk")},
     )

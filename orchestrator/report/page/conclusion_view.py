@@ -40,13 +40,18 @@ class Group:
 
 
 def groups(found: Sequence[Conclusion], result: SweepResult, words: Words) -> tuple[Group, ...]:
-    """By kind, in the order in which they are read; the overall one is left to the headline."""
+    """By kind, in the order in which they are read; the overall one is left to the headline. Of one
+    kind, what is known comes first."""
     labels = {trial.trial.id: trial_label(trial.trial, words) for trial in result.every}
     return tuple(
         Group(
             str(kind),
             words(f"conclusion.{kind}"),
-            tuple(statement(one, labels, words) for one in found if one.kind is kind),
+            tuple(
+                statement(one, labels, words)
+                for one in sorted(found, key=lambda one: one.tone == "unknown")
+                if one.kind is kind
+            ),
         )
         for kind in Kind
         if kind is not Kind.OVERALL and any(one.kind is kind for one in found)

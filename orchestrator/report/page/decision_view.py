@@ -66,6 +66,11 @@ def _scenario(one: ScenarioFit, words: Words) -> Judged:
     if one.operating_point is not None:
         at = trial_label(one.operating_point.trial.trial, words)
         more.append(words("page.operating_point", cell=at))
+        if one.operating_point.headroom is not None:
+            spare = 100 * one.operating_point.headroom
+            more.append(words("scenario.headroom", percent=spare))
+        if one.load_headroom is not None and one.load_headroom > 1:
+            more.append(words("scenario.load_headroom", times=one.load_headroom))
     return Judged(
         name=str(getattr(one.profile.title, words.language)),
         state=_STATE[one.fit],

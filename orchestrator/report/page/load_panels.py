@@ -15,7 +15,9 @@ from orchestrator.report.language import Words
 from orchestrator.report.page.panel import (
     Figure,
     Panel,
+    columns_of,
     deployment_text,
+    figure_of,
     places,
     series_of,
     slots,
@@ -63,12 +65,13 @@ def _latencies(result: SweepResult, words: Words) -> Figure:
         )
         for trial in cells
     )
-    return Figure(
+    return figure_of(
         "latency",
-        words("plot.latency"),
-        words("plot.latency_text", shown=len(panels), all=len(result.trials)),
+        "latency",
         panels,
-        absent=None if panels else words("plot.nothing_measured"),
+        words,
+        absent=words("plot.nothing_measured"),
+        text=words("plot.latency_text", shown=len(panels), all=len(result.trials)),
     )
 
 
@@ -84,9 +87,7 @@ def _pareto(result: SweepResult, words: Words) -> Figure:
                     kind="pareto",
                     title=place.title(),
                     summary=words("plot.pareto_summary", place=place.title()),
-                    columns=tuple(
-                        (name, words(f"column.{name}")) for name in ("deployment", "load", "x", "y")
-                    ),
+                    columns=columns_of(words, "deployment", "load", "x", "y"),
                     points=points,
                     options={
                         "x": words("axis.per_user"),
@@ -103,12 +104,8 @@ def _pareto(result: SweepResult, words: Words) -> Figure:
     text = words("plot.pareto_text")
     if bound is None:
         text += " " + words("plot.no_slo")
-    return Figure(
-        "pareto",
-        words("plot.pareto"),
-        text,
-        tuple(panels),
-        absent=None if panels else words("plot.nothing_measured"),
+    return figure_of(
+        "pareto", "pareto", panels, words, absent=words("plot.nothing_measured"), text=text
     )
 
 
@@ -175,12 +172,13 @@ def _pair_by_pair(result: SweepResult, words: Words) -> Figure:
     found = (
         words("plot.drifting", cells=words.listed(drifting)) if drifting else words("plot.no_drift")
     )
-    return Figure(
+    return figure_of(
         "pairs",
-        words("plot.pairs"),
-        f"{words('plot.pairs_text')} {found}",
+        "pairs",
         panels,
-        absent=None if panels else words("plot.nothing_measured"),
+        words,
+        absent=words("plot.nothing_measured"),
+        text=f"{words('plot.pairs_text')} {found}",
     )
 
 
@@ -206,9 +204,7 @@ def _machine(result: SweepResult, words: Words) -> Figure:
                 kind="machine",
                 title=words("plot.machine_title"),
                 summary=words("plot.machine_summary"),
-                columns=tuple(
-                    (name, words(f"column.{name}")) for name in ("cell", "minutes", "level")
-                ),
+                columns=columns_of(words, "cell", "minutes", "level"),
                 points=points,
                 options={"x": words("axis.minutes"), "y": words("axis.level")},
             ),
@@ -216,13 +212,7 @@ def _machine(result: SweepResult, words: Words) -> Figure:
         if points
         else ()
     )
-    return Figure(
-        "machine",
-        words("plot.machine"),
-        words("plot.machine_text"),
-        panels,
-        absent=None if panels else words("plot.machine_absent"),
-    )
+    return figure_of("machine", "machine", panels, words, absent=words("plot.machine_absent"))
 
 
 def _levels(

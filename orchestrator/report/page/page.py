@@ -19,6 +19,8 @@ from orchestrator.decide.conclusions import conclusions
 from orchestrator.decide.ladders import ladders
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import slo_bounds
+from orchestrator.report.cost_text import cost_basis, cost_views
+from orchestrator.report.deploy_text import deploy_view
 from orchestrator.report.ladder_text import ladder_sentences
 from orchestrator.report.language import Words
 from orchestrator.report.markdown import (
@@ -56,6 +58,10 @@ def html_report(result: SweepResult, words: Words) -> str:
         "counts": _counts(result, words),
         "conclusions": groups(conclusions(result), result, words),
         "advice": advice_text(result, words),
+        "deploy": deploy_view(result, words),
+        "cost_basis": cost_basis(result, words),
+        "cost_views": cost_views(result, words),
+        "marked": marked,
         "judged": [
             ("score-card", words("page.score_card"), dimensions(result, words)),
             ("scenarios", words("page.scenarios"), scenarios(result, words)),

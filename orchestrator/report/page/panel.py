@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,36 @@ class Figure:
     """Why there is nothing to draw; None where there is."""
     switchable: bool = False
     """Whether the reader may choose which speedup is drawn."""
+
+
+def figure_of(
+    id: str,
+    name: str,
+    panels: Iterable[Panel],
+    words: Words,
+    *,
+    absent: str,
+    text: str | None = None,
+    switchable: bool = False,
+) -> Figure:
+    """The figure whose heading and text the catalogue calls `plot.NAME` and `plot.NAME_text`.
+
+    `absent`: why there is nothing to draw, where there are no panels.
+    """
+    drawn = tuple(panels)
+    return Figure(
+        id,
+        words(f"plot.{name}"),
+        words(f"plot.{name}_text") if text is None else text,
+        drawn,
+        absent=None if drawn else absent,
+        switchable=switchable,
+    )
+
+
+def columns_of(words: Words, *names: str) -> tuple[tuple[str, str], ...]:
+    """Headings of values in a panel's points."""
+    return tuple((name, words(f"column.{name}")) for name in names)
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,9 @@ from orchestrator.report.language import Words
 from orchestrator.report.page.panel import (
     Figure,
     Panel,
+    columns_of,
     deployment_text,
+    figure_of,
     places,
     series_of,
     slots,
@@ -45,12 +47,12 @@ def _over_load(result: SweepResult, words: Words) -> Figure:
         for place, trials in places(result).items()
         if any(trial.pairs for trial in trials)
     ]
-    return Figure(
+    return figure_of(
         "over-load",
-        words("plot.over_load"),
-        words("plot.over_load_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.nothing_measured"),
+        "over_load",
+        panels,
+        words,
+        absent=words("plot.nothing_measured"),
         switchable=True,
     )
 
@@ -92,12 +94,12 @@ def _over_length(result: SweepResult, words: Words) -> Figure:
                 },
             )
         )
-    return Figure(
+    return figure_of(
         "over-length",
-        words("plot.over_length"),
-        words("plot.over_length_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.one_length"),
+        "over_length",
+        panels,
+        words,
+        absent=words("plot.one_length"),
         switchable=True,
     )
 
@@ -125,13 +127,8 @@ def _heat_map(result: SweepResult, words: Words) -> Figure:
                 },
             )
         )
-    return Figure(
-        "batch-by-k",
-        words("plot.heat"),
-        words("plot.heat_text"),
-        tuple(panels),
-        absent=None if panels else words("plot.one_point"),
-        switchable=True,
+    return figure_of(
+        "batch-by-k", "heat", panels, words, absent=words("plot.one_point"), switchable=True
     )
 
 
@@ -158,7 +155,7 @@ def _point(trial: TrialResult, result: SweepResult, words: Words) -> dict[str, A
 
 
 def _columns(words: Words, *names: str) -> tuple[tuple[str, str], ...]:
-    return (*((name, words(f"column.{name}")) for name in names), ("m", words("column.speedup")))
+    return (*columns_of(words, *names), ("m", words("column.speedup")))
 
 
 def _load_label(trials: list[TrialResult], words: Words) -> str:

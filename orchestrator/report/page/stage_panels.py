@@ -8,7 +8,14 @@ from typing import Any
 from orchestrator.decide.sweep_result import SweepResult
 from orchestrator.decide.trial_result import TrialResult
 from orchestrator.report.language import Words
-from orchestrator.report.page.panel import Figure, Panel, deployment_text, places
+from orchestrator.report.page.panel import (
+    Figure,
+    Panel,
+    columns_of,
+    deployment_text,
+    figure_of,
+    places,
+)
 from orchestrator.report.row import load_text, trial_label
 
 STAGES = ("draft", "verify", "sample", "overhead")
@@ -26,20 +33,12 @@ def stage_figure(result: SweepResult, words: Words) -> Figure:
                     kind="stages",
                     title=place.title(),
                     summary=words("plot.stages_summary", place=place.title()),
-                    columns=tuple(
-                        (name, words(f"column.{name}")) for name in ("cell", "stage", "ms")
-                    ),
+                    columns=columns_of(words, "cell", "stage", "ms"),
                     points=points,
                     options={"x": words("axis.ms_per_step"), "stages": names},
                 )
             )
-    return Figure(
-        "stages",
-        words("plot.stages"),
-        words("plot.stages_text"),
-        tuple(panels),
-        absent=None if panels else _absent(result, words),
-    )
+    return figure_of("stages", "stages", panels, words, absent=_absent(result, words))
 
 
 def _points(trials: Sequence[TrialResult], words: Words) -> Iterator[dict[str, Any]]:
