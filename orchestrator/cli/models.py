@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.models.prepare import list_models, prepare
+from orchestrator.models.prepare import ModelRow, list_models, prepare
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +22,24 @@ def run(args: argparse.Namespace) -> int:
         path = prepare(args.name, lambda text: print(text, flush=True))
         print(f"{args.name} is ready in {path}")
         return 0
-    table = Table(box=None, pad_edge=False)
     rows = list_models()
-    names = list(vars(rows[0])) if rows else []
-    for name in names:
-        table.add_column(name.replace("_", " "), overflow="fold")
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "kind", "size", "context", "state"):
+        right = name in ("size", "context")
+        table.add_column(name, no_wrap=True, justify="right" if right else "left")
+    table.add_column("licence, source", overflow="fold")
     for row in rows:
-        values = (getattr(row, name) for name in names)
-        table.add_row(*("–" if value is None else str(value) for value in values))
+        about = f"{row.licence}, {row.source}"
+        table.add_row(row.name, row.kind, _size(row), str(row.context), row.state, about)
     Console().print(table)
+    for row in rows:
+        if row.path is not None:
+            print(f"{row.name} is in {row.path}")
     return 0
+
+
+def _size(row: ModelRow) -> str:
+    """`135M`, `8.0B` parameters."""
+    if row.parameters >= 1e9:
+        return f"{row.parameters / 1e9:.1f}B"
+    return f"{row.parameters / 1e6:.0f}M"

@@ -129,7 +129,10 @@ def prepare(
     models, missing = _models(experiment, offline=offline)
     target = models.get(experiment.target or "")
     counting = _counting(target)
-    prompts = _prompts(experiment, file.resolve().parent, counting, offline=offline)
+    try:
+        prompts = _prompts(experiment, file.resolve().parent, counting, offline=offline)
+    except WorkloadError as error:
+        raise WorkloadError("\n".join([*missing, str(error)])) from None
     trace_s, trace_hash = _trace(experiment, file.resolve().parent)
     plan = make_plan(
         experiment,
@@ -218,6 +221,18 @@ def _counting(target: ResolvedModel | None) -> CountTokens | None:
     return count_tokens(target.local_path)
 
 
+class TokenizerMissing(Exception):
+    """Prompts are to be counted in tokens, and nothing here can count."""
+
+
+def _how_to_get(target: str | None) -> str:
+    if target is None:
+        return ": attached servers have none; leave input_tokens out"
+    if "/" in target:
+        return f"; get it with: hf download {target}"
+    return f"; get it with: python -m orchestrator models prepare {target}"
+
+
 def _prompts(
     experiment: Experiment, base: Path, counting: CountTokens | None, *, offline: bool
 ) -> dict[str, PromptSet]:
@@ -225,6 +240,12 @@ def _prompts(
     for workload in experiment.workloads:
         try:
             found[workload.name] = _workload_prompts(workload, base, counting, offline=offline)
+        except TokenizerMissing:
+            faults.append(
+                f"workload {workload.name}: input_tokens: needs the tokenizer of "
+                f"{experiment.target} to count with, and it is not here"
+                + _how_to_get(experiment.target)
+            )
         except WorkloadError as error:
             faults.append(f"workload {workload.name}: {error}")
         except SpecError as error:
@@ -251,10 +272,7 @@ def _workload_prompts(
     limited = any(bound is not None for bound in (bounds.min, bounds.max, bounds.exactly))
     if counting is None:
         if limited:
-            raise WorkloadError(
-                "input_tokens: needs the target's tokenizer to count with, and it is not here; "
-                "prepare the target first (python -m orchestrator models)"
-            )
+            raise TokenizerMissing
         return prompts
     prompts = with_token_counts(prompts, counting)
     return control_length(prompts, length, counting) if limited else prompts

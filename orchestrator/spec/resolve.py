@@ -10,7 +10,7 @@ from orchestrator.spec.engine import FROM
 from orchestrator.spec.goals import SCENARIO_FILES
 from orchestrator.spec.nearest import nearest
 from orchestrator.spec.translate import Finding, shown
-from orchestrator.spec.workload import SOURCES
+from orchestrator.spec.workload import BUNDLED, SOURCES
 
 _MODEL_DIRECTORIES = ("./", "../", "/", "~/")
 
@@ -60,6 +60,17 @@ def _workload(entry: Any, base: FilePath, path: Path, found: list[Finding]) -> A
         return entry
     prompts = entry["prompts"]
     if not prompts or prompts.startswith(SOURCES):
+        scheme, _, name = prompts.partition(":")
+        if scheme == "bundled" and name and name not in BUNDLED:
+            close = nearest(name, BUNDLED)
+            found.append(
+                Finding(
+                    (*path, "prompts"),
+                    f"must name a bundled set: {', '.join(BUNDLED)}",
+                    f"'{prompts}'",
+                    f"did you mean 'bundled:{close}'?" if close else None,
+                )
+            )
         return entry
     return entry | {"prompts": _file(prompts, base, (*path, "prompts"), found)}
 

@@ -179,6 +179,29 @@ def _method_known(entry: object) -> object:
     return entry
 
 
+_OF_METHOD: dict[str, type[_Speculation]] = {
+    "ngram": Ngram,
+    "suffix": Suffix,
+    "draft_model": DraftModel,
+    "eagle": Eagle,
+    "eagle3": Eagle3,
+    "mtp": Mtp,
+    "medusa": Medusa,
+}
+
+
+def as_probably_meant(entry: object) -> dict[str, Any] | None:
+    """An entry whose method is misspelt, with the nearest method and what that one knows of the
+    other keys, so that these can be checked as well; None where no method is near."""
+    if not isinstance(entry, dict):
+        return None
+    close = nearest(str(entry.get("method")), METHODS)
+    if close is None:
+        return None
+    known = {name: value for name, value in entry.items() if name in _OF_METHOD[close].model_fields}
+    return known | {"method": close}
+
+
 Speculation = Annotated[
     Annotated[Ngram, Tag("ngram")]
     | Annotated[Suffix, Tag("suffix")]

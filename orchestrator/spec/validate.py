@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from orchestrator.spec.document import Path
 from orchestrator.spec.experiment import Experiment
+from orchestrator.spec.speculation import as_probably_meant
 from orchestrator.spec.translate import Finding, finding
 
 _ROUNDS = 32
@@ -84,7 +85,11 @@ def _set_aside(rest: dict[str, Any], path: Path) -> Path:
     Returns what was changed: `path`, or the part around it where that had to go.
     """
     if path and path[-1] in ("method", "mode"):  # the other keys mean nothing without it
+        meant = as_probably_meant(_at(rest, path[:-1])) if path[-1] == "method" else None
         entry = _at(rest, path[:-2])
+        if isinstance(entry, list) and isinstance(path[-2], int) and meant is not None:
+            entry[path[-2]] = meant
+            return path
         if isinstance(entry, list) and isinstance(path[-2], int):
             entry[path[-2]] = dict(_ENTRY)
             return path[:-1]

@@ -56,6 +56,9 @@ class InputTokens(Section):
 SOURCES = ("bundled:", "hf:", "random:")
 """How a reference begins that is not a path."""
 
+BUNDLED = ("chat", "code", "reasoning", "rewrite", "summarize", "translation")
+"""The prompt sets that come with the product (`orchestrator/workloads/bundled`)."""
+
 
 def _known_source(prompts: str) -> str:
     scheme, _, rest = prompts.partition(":")

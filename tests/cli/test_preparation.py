@@ -7,6 +7,7 @@ import yaml
 
 from orchestrator.adapters.local import host_facts
 from orchestrator.cli.preparation import prepare
+from orchestrator.errors import WorkloadError
 from orchestrator.plan.facts import ClusterFacts
 
 FILE = {
@@ -42,3 +43,28 @@ def test_a_native_dtype_is_what_is_fast_where_engines_run(
     for trial in prepared.plan.trials:
         assert trial.pair.baseline.engine["dtype"] == dtype
     assert prepared.experiment.as_plain()["engine"]["dtype"] == dtype
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        (
+            "owner/model",
+            ("owner/model is not in the Hugging Face cache", "hf download owner/model"),
+        ),
+        ("smollm2-135m-instruct", ("models prepare smollm2-135m-instruct",)),
+    ],
+)
+def test_prompts_that_cannot_be_counted_name_the_model_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, said: tuple[str, ...]
+) -> None:
+    for cache in ("ORCHESTRATOR_CACHE", "HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.setenv(cache, str(tmp_path / "empty"))
+    (workload,) = FILE["workloads"]  # type: ignore[misc]
+    counted = workload | {"input_tokens": {"max": 48, "by": "cut"}}  # type: ignore[operator]
+    file = tmp_path / "x.yaml"
+    file.write_text(yaml.safe_dump(FILE | {"target": target, "workloads": [counted]}))
+    with pytest.raises(WorkloadError) as caught:
+        prepare(file, offline=True, cluster=ClusterFacts(gpus=0, cpus=2.0))
+    for text in said:
+        assert text in str(caught.value)

@@ -29,8 +29,8 @@ WHOLE: dict[str, Any] = {
         "temperature": [0.0],
     },
     "workloads": [
-        {"name": "a", "prompts": "bundled:a", "output_tokens": 8, "input_tokens": {"max": 9}},
-        {"name": "b", "prompts": "bundled:b", "output_tokens": 8},
+        {"name": "a", "prompts": "bundled:chat", "output_tokens": 8, "input_tokens": {"max": 9}},
+        {"name": "b", "prompts": "bundled:code", "output_tokens": 8},
     ],
     "load": {"mode": "open", "rate_rps": [1, 2]},
     "measure": {"pairs": {"min": 4, "max": 6}, "timeouts": {"stall_s": 1.0}},

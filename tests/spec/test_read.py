@@ -8,6 +8,8 @@ import pytest
 
 from orchestrator.errors import SpecError
 from orchestrator.spec.read import read_experiment
+from orchestrator.spec.workload import BUNDLED
+from orchestrator.workloads.bundled import bundled_names
 from tests.spec.written import GOOD, faults_of, only_fault, read_text
 
 
@@ -284,3 +286,25 @@ def test_faults_of_a_file_that_is_not_there(tmp_path: Path) -> None:
     bad.write_bytes(b"name: \xff")
     with pytest.raises(SpecError, match=r"must be UTF-8 text, got a bad byte at offset 6"):
         read_experiment(bad)
+
+
+def test_the_other_keys_of_a_misspelt_method_are_checked_as_those_of_the_nearest(
+    tmp_path: Path,
+) -> None:
+    text = GOOD.replace("method: ngram", "method: ngrm").replace(
+        "speculation_length: [2, 4]", "speculation_length: [2, 0]"
+    )
+    assert text.count("ngrm") == text.count("[2, 0]") == 1
+    keys = [fault.key for fault in faults_of(tmp_path, text)]
+    assert keys == ["sweep.speculation[0].method", "sweep.speculation[0].speculation_length[1]"]
+
+
+def test_a_bundled_set_that_is_not_there_is_a_fault_with_its_line(tmp_path: Path) -> None:
+    fault = only_fault(tmp_path, GOOD.replace("bundled:chat", "bundled:chatt"))
+    assert fault.key == "workloads[0].prompts"
+    assert fault.line is not None
+    assert fault.hint == "did you mean 'bundled:chat'?"
+
+
+def test_the_bundled_sets_that_may_be_named_are_those_that_are_installed() -> None:
+    assert bundled_names() == BUNDLED
