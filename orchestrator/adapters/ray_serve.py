@@ -112,7 +112,7 @@ class RayServeDeployer:
         """
         target = resolve(deployment.target, offline=self._offline)
         speculation = deployment.speculation
-        named_draft = speculation.draft if speculation else None
+        named_draft = speculation.draft_model if speculation else None
         draft = resolve(named_draft, offline=self._offline) if named_draft else None
         served = from_deployment(
             deployment,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.analyse.step_regression import observed_step_s
 from orchestrator.measure.acceptance import counter_difference
 from orchestrator.measure.stages import StageTimes, stage_sums, stage_times, step_means
 from orchestrator.records import BlockRecord
@@ -46,7 +47,8 @@ def break_even_step(
         predicted_speedup = tokens_per_step / AL*
     Source: METRICS of speculative serving: speedup of a step = AL x T_baseline / T_speculative
         (MagicDec, 2408.11049; SmartSpec, 2406.14066).
-    Undefined: None when an arm has no stage sums, or fewer than a fifth of the speculative steps
+    Undefined: None when an arm has no stage sums (AL* is then from what clients see, a second way:
+        `step_regression.observed_step_s`), or fewer than a fifth of the speculative steps
         have a baseline step of their kind.
     """
     sums = {"baseline": stage_sums(baseline), "speculative": stage_sums(speculative)}
@@ -54,7 +56,8 @@ def break_even_step(
     if ours is None or theirs is None:
         missing = " and ".join(arm for arm, found in sums.items() if found is None)
         why = f"the {missing} engine does not say what its steps spend their time on"
-        return BreakEvenStep(None, None, None, None, None, why)
+        needed = _observed(baseline, speculative, speculates=speculates)
+        return BreakEvenStep(None, None, needed, None, None, why)
     times = stage_times(theirs, speculative=False), stage_times(ours, speculative=speculates)
     tokens = _tokens_per_step(speculative, times[1]) if speculates else 1.0
     spent, base = step_means(ours), step_means(theirs)
@@ -71,6 +74,15 @@ def break_even_step(
         math.fsum(steps * spent[kind][0] / base[kind][0] for kind, steps in common.items()) / weight
     )
     return BreakEvenStep(*times, needed, tokens, None if tokens is None else tokens / needed, None)
+
+
+def _observed(
+    baseline: Sequence[BlockRecord], speculative: Sequence[BlockRecord], *, speculates: bool
+) -> float | None:
+    """AL* from outside: a speculative step over a baseline step, as clients see them."""
+    base = observed_step_s(baseline, speculates=False)
+    spent = observed_step_s(speculative, speculates=speculates)
+    return None if base is None or spent is None or base <= 0 else spent / base
 
 
 def _tokens_per_step(blocks: Sequence[BlockRecord], times: StageTimes | None) -> float | None:

@@ -28,6 +28,7 @@ VERBS = {
     "check": "test whether the facts that a decision rests on still hold here; 1 if not",
     "ui": "open MLflow's UI on the tracking store",
     "track": "rebuild a sweep's MLflow runs from its stored records",
+    "draft": "train a draft for a target, on text that the target writes itself",
     "models": "list and prepare local models and drafts",
     "doctor": "say what this machine can run, what is missing, and how to mend it",
 }

@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.models.prepare import ModelRow, list_models, prepare
+from orchestrator.models.prepare import ModelRow, list_models, prepare, shipped_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "prepare":
-        path = prepare(args.name, lambda text: print(text, flush=True))
-        print(f"{args.name} is ready in {path}")
+        for name in (args.name, *shipped_for(args.name)):
+            path = prepare(name, lambda text: print(text, flush=True))
+            print(f"{name} is ready in {path}")
         return 0
     rows = list_models()
     table = Table(box=None, pad_edge=False)

@@ -28,6 +28,7 @@ from orchestrator.ports import (
     Steering,
 )
 from orchestrator.records import Outcome
+from orchestrator.run.rehearsal import Rehearsal
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.run.suites.runner import SuiteRunner
 from orchestrator.run.trial import TrialRunner
@@ -217,6 +218,7 @@ def _real_runner(
         telemetry=ports,
         judge=PairJudge(slo, objectives),
         gate=gate,
+        rehearsal=Rehearsal(ports),
     )
 
 

@@ -31,6 +31,8 @@ class SweepResult:
     confirmations: tuple[TrialResult, ...]
     decisions: Mapping[str, Decision]
     """By trial id: the headline of every comparison, corrected over the cells of the sweep."""
+    what_ifs: tuple[TrialResult, ...] = ()
+    """Of drafts that do not exist: beside the comparisons, never among them."""
     suites: tuple[SuiteResult, ...] = ()
     """What the suites found, one a suite and deployment pair; empty where none was run."""
     suite_runs: tuple[JudgedSuite, ...] = ()
@@ -49,7 +51,7 @@ class SweepResult:
 
     @property
     def simulated(self) -> bool:
-        return bool(self.manifest.get("simulated")) or any(t.simulated for t in self.trials)
+        return bool(self.manifest.get("simulated")) or any(t.simulated for t in self.every)
 
     def suites_named(self) -> dict[str, tuple[JudgedSuite, ...]]:
         """The suites by name, in the order in which they were asked for."""
@@ -63,7 +65,7 @@ class SweepResult:
 
     @property
     def every(self) -> tuple[TrialResult, ...]:
-        return (*self.controls, *self.trials, *self.confirmations)
+        return (*self.controls, *self.trials, *self.what_ifs, *self.confirmations)
 
     @property
     def best(self) -> TrialResult | None:
@@ -138,6 +140,7 @@ def sweep_result(
         trials=comparisons,
         controls=tuple(result for result in found if result.trial.kind == "aa_control"),
         confirmations=tuple(result for result in found if result.trial.kind == "confirmation"),
+        what_ifs=tuple(result for result in found if result.trial.kind == "what_if"),
         decisions=corrected(with_pairs, confidence=confidence) if with_pairs else {},
         search=search_result(
             manifest,

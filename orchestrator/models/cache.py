@@ -33,6 +33,15 @@ def model_folder(name: str) -> Path:
     return cache_folder() / "models" / name
 
 
+def training_folder(name: str) -> Path:
+    """Where the training of a draft of that name works, and leaves what can be served."""
+    return cache_folder() / "drafts" / name
+
+
+SERVED = "served"
+"""Of a training's folder, the part that an engine loads; there only when it is whole."""
+
+
 @dataclass(frozen=True)
 class FileFact:
     bytes: int

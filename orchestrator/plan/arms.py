@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.plan.deployment import Deployment, Speculation
+from orchestrator.plan.deployment import WHAT_IF, Deployment, Speculation
 from orchestrator.plan.facts import ClusterFacts, PromptSetFacts
 from orchestrator.plan.placing import (
     CAVEATS,
@@ -36,12 +36,25 @@ def speculations(experiment: Experiment) -> Iterator[Speculation]:
                 for name, value in point.items()
                 if name not in ("draft", "speculation_length") and value is not None
             }
+            if entry.method == WHAT_IF:
+                own = {"acceptance": float(own["acceptance"]),
+                       "draft_cost_s": float(own.get("draft_cost_s", 0.0))}  # fmt: skip
             yield Speculation(
                 method=entry.method,
                 speculation_length=point["speculation_length"],
-                draft=point["draft"],
+                draft=supposed(**own) if entry.method == WHAT_IF else point["draft"],
                 options={**entry.options, **own},
             )
+
+
+def supposed(acceptance: float, draft_cost_s: float) -> str:
+    """Stands where a draft's name would, so that nobody takes it for one.
+
+    >>> supposed(0.7, 0.0), supposed(0.7, 0.002)
+    ('supposed: accepts 0.7, free', 'supposed: accepts 0.7, 2 ms a token')
+    """
+    price = f"{draft_cost_s * 1e3:g} ms a token" if draft_cost_s else "free"
+    return f"supposed: accepts {acceptance:g}, {price}"
 
 
 def on_cpu(experiment: Experiment, cluster: ClusterFacts) -> bool:

@@ -13,11 +13,16 @@ SCHEDULE_OPTION = "num_speculative_tokens_per_batch_size"
 """vLLM's option that says how many tokens to draft at which batch size."""
 
 
+WHAT_IF = "what_if"
+"""The method that has no draft: how good and how dear one would be is set."""
+
+
 @dataclass(frozen=True)
 class Speculation:
     """One way to speculate: a single point, no lists.
 
-    `method` is vLLM's name (ngram, suffix, draft_model, eagle, eagle3, mtp, medusa);
+    `method` is vLLM's name (ngram, suffix, draft_model, eagle, eagle3, mtp, medusa), or `what_if`,
+    whose `draft` says what is supposed of one and whose `options` hold the same as numbers;
     `speculation_length` is K, tokens proposed per draft; `options` are the further fields of vLLM's
     `speculative_config` (`prompt_lookup_max`, …).
     """
@@ -26,6 +31,11 @@ class Speculation:
     speculation_length: int
     draft: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def draft_model(self) -> str | None:
+        """The draft that has to be loaded, where there is one."""
+        return None if self.method == WHAT_IF else self.draft
 
     def label(self) -> str:
         """Short name for tables: `ngram K=4`, `eagle(smollm2-135m-eagle) K=3`."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from orchestrator.plan import arms, points, preflight
-from orchestrator.plan.deployment import Deployment, DeploymentPair, Speculation
+from orchestrator.plan.deployment import WHAT_IF, Deployment, DeploymentPair, Speculation
 from orchestrator.plan.estimate import Speed, assumed_speed, estimate
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.notices import general_notices, unchecked
@@ -51,9 +51,9 @@ def make_plan(
     no_devices = preflight.devices_missing(experiment, cluster)
     drafts: dict[str, ModelFacts] = {}
     for speculation in arms.speculations(experiment):
-        draft = models.get(speculation.draft or "", _NOTHING_KNOWN)
-        if speculation.draft:
-            drafts[speculation.draft] = draft
+        draft = models.get(speculation.draft_model or "", _NOTHING_KNOWN)
+        if speculation.draft_model:
+            drafts[speculation.draft_model] = draft
         impossible = no_devices or preflight.speculation_impossible(
             speculation, target=target, draft=draft
         )
@@ -140,12 +140,13 @@ class _Builder:
         }
         seen: set[Cell] = set()
         for cell in cells:
-            found = reasons[cell.workload.name]
+            found = reasons[cell.workload.name] or preflight.supposed_in_vain(self.experiment, cell)
             if cell in seen:
                 found = ("duplicate", "the same point is in the file twice: measured once")
             seen.add(cell)
             if found is None:
-                self.trials.append(self._trial("comparison", pair, key, cell))
+                kind: TrialKind = "what_if" if cell.method == WHAT_IF else "comparison"
+                self.trials.append(self._trial(kind, pair, key, cell))
             else:
                 self.skipped.append(SkippedCell(cell, *found))
 

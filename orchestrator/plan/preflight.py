@@ -6,10 +6,10 @@ A rule whose facts are not known is not applied; `notices.unchecked` says which.
 from __future__ import annotations
 
 from orchestrator.plan.arms import engine_parallelism, gpus_per_replica, layout, strategy
-from orchestrator.plan.deployment import Speculation
+from orchestrator.plan.deployment import WHAT_IF, Speculation
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
 from orchestrator.plan.plan import Notice
-from orchestrator.plan.trial import LoadPoint
+from orchestrator.plan.trial import Cell, LoadPoint
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.workload import Workload
 
@@ -148,6 +148,28 @@ def cell_pointless(
                 f"prompt_lookup_min={low}, and the longest prompt with its answer has {text} "
                 "tokens: nothing that long can occur twice"
             )
+    return None
+
+
+def supposed_in_vain(experiment: Experiment, cell: Cell) -> Reason | None:
+    """Why a supposed draft's acceptance could not be set here."""
+    if cell.method != WHAT_IF:
+        return None
+    if experiment.attach is not None:
+        return "what_if", (
+            "a supposed draft is a proposer of ours inside the engine, "
+            "and a server that already runs has not got it"
+        )
+    if cell.sampling.temperature > 0:
+        return "what_if", (
+            f"temperature 0 must hold, got {cell.sampling.temperature:g}: the recorded answer is "
+            "what the target will say again only if it does not sample"
+        )
+    if cell.workload.history == "own" and not experiment.simulated:
+        return "what_if", (
+            "history: first_turn or reference must hold, got own: what a later turn's prompt holds "
+            "is known only when it is sent"
+        )
     return None
 
 

@@ -11,7 +11,8 @@ from orchestrator.plan.deployment import DeploymentPair, deployment_from
 from orchestrator.plan.identity import content_hash
 from orchestrator.records import SCHEMA_VERSION
 
-TrialKind = Literal["comparison", "aa_control", "confirmation"]
+TrialKind = Literal["comparison", "aa_control", "confirmation", "what_if"]
+"""A what-if is no comparison: its draft does not exist, so it is never chosen or confirmed."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,9 @@ class Trial:
         return replace(self, kind="confirmation")
 
     def label(self) -> str:
-        prefix = {"comparison": "", "aa_control": "A/A · ", "confirmation": "confirm · "}[self.kind]
-        return prefix + self.cell.label()
+        prefixes = {"comparison": "", "aa_control": "A/A · ", "confirmation": "confirm · ",
+                    "what_if": "what-if · "}  # fmt: skip
+        return prefixes[self.kind] + self.cell.label()
 
 
 def trial_from(identity: Mapping[str, Any]) -> Trial:

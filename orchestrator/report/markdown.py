@@ -12,6 +12,7 @@ from orchestrator.report.deploy_text import deploy_section
 from orchestrator.report.efficiency_text import efficiency_sentence
 from orchestrator.report.ladder_text import ladder_section
 from orchestrator.report.language import Words
+from orchestrator.report.map_text import map_section
 from orchestrator.report.row import (
     ENGLISH,
     WITHHELD,
@@ -25,6 +26,7 @@ from orchestrator.report.row import (
 from orchestrator.report.search_text import reused_section, search_section
 from orchestrator.report.stage_text import stage_section
 from orchestrator.report.suite_text import suite_sections
+from orchestrator.report.what_if_text import what_if_section
 from orchestrator.report.words import control_sentence, preconditions
 
 
@@ -106,6 +108,8 @@ def _of_the_trials(result: SweepResult, words: Words) -> Iterator[str]:
     yield from _figures(result, words)
     yield from cost_section(result, words)
     yield from stage_section(result, words)
+    yield from map_section(result, words)
+    yield from what_if_section(result, words)
     yield from _failures(result, words)
     yield from _invalid(result, words)
 

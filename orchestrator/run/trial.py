@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.errors import DeploymentError, DevicesLost, OrchestratorError
 from orchestrator.plan.block import BlockPlan
+from orchestrator.plan.deployment import WHAT_IF
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import (
     Blocks,
@@ -24,6 +26,7 @@ from orchestrator.ports import (
 )
 from orchestrator.records import ARMS, Arm, BlockRecord, FailureClass, Outcome
 from orchestrator.run.ladder_gate import skipped
+from orchestrator.run.rehearsal import Recorded, Rehearsal
 from orchestrator.store import TrialFolder
 
 Pair = tuple[BlockRecord, BlockRecord]
@@ -73,6 +76,17 @@ class _Stopped(Exception):
         self.reason, self.valid_pairs = reason, valid_pairs
 
 
+@contextlib.contextmanager
+def _client_failures() -> Iterator[None]:
+    """What goes wrong on our side of the wire ends the trial, and blames no engine."""
+    try:
+        yield
+    except DevicesLost:
+        raise
+    except OrchestratorError as error:
+        raise _Ended(FailureClass.CLIENT_FAILED, str(error)) from error
+
+
 @dataclass
 class TrialRunner:
     """Everything a trial needs of the outside world."""
@@ -84,6 +98,9 @@ class TrialRunner:
     judge: Judge
     gate: Gate = lambda trial: None
     """Why a trial need not be run (its load is known to be too much), or None."""
+    rehearsal: Rehearsal | None = None
+    """For what-ifs: tells the proposer what the target will say. None where engines are simulated,
+    and draw what is accepted themselves."""
     monotonic: Callable[[], float] = time.monotonic
 
     def run(self, trial: Trial, blocks: Blocks, folder: TrialFolder, report: ReportPair) -> Outcome:
@@ -190,9 +207,25 @@ class TrialRunner:
         plan = blocks.warmup()
         if not plan.requests:
             return
+        recorded = self._rehearse(trial, plan, lease)
         for position, arm in enumerate(arm_order(0)):
             endpoint = self.pool.activate(lease, arm).endpoint
+            self._teach(arm, endpoint, recorded)
             self._warm(trial, plan, folder, lease, arm, position, endpoint)
+
+    def _rehearse(self, trial: Trial, plan: BlockPlan, lease: Lease) -> Recorded | None:
+        """What the target will say, where a supposed draft has to know it."""
+        if self.rehearsal is None or trial.cell.method != WHAT_IF:
+            return None
+        endpoint = self.pool.activate(lease, "baseline").endpoint
+        with _client_failures():
+            return self.rehearsal.record(endpoint, plan)
+
+    def _teach(self, arm: Arm, endpoint: Endpoint, recorded: Recorded | None) -> None:
+        if self.rehearsal is None or recorded is None or arm != "speculative":
+            return
+        with _client_failures():
+            self.rehearsal.teach(endpoint, recorded)
 
     def _warm(
         self,
@@ -218,6 +251,7 @@ class TrialRunner:
         seconds: _Seconds,
     ) -> Pair:
         plan = blocks.pair(index)
+        recorded = self._rehearse(trial, plan, lease)
         done: dict[Arm, BlockRecord] = {}
         for position, arm in enumerate(arm_order(index)):
             began = self.monotonic()
@@ -227,6 +261,7 @@ class TrialRunner:
                 self._warm(trial, warmup, folder, lease, arm, position, active.endpoint)
             if active.fresh:
                 seconds.turned(self.monotonic() - began)
+            self._teach(arm, active.endpoint, recorded)
             block = self._run_block(trial, plan, active.endpoint, arm, index, position, "measured")
             self._refuse_dead_engine(block, lease, f"in block {2 * index + position + 1}")
             folder.save_block(block)
@@ -246,11 +281,8 @@ class TrialRunner:
         before = self.probe.read(endpoint)
         sampling = self.telemetry.start(endpoint)
         try:
-            seen = self.client.run_block(endpoint, plan)
-        except DevicesLost:
-            raise
-        except OrchestratorError as error:
-            raise _Ended(FailureClass.CLIENT_FAILED, str(error)) from error
+            with _client_failures():
+                seen = self.client.run_block(endpoint, plan)
         finally:
             samples = sampling.stop()
         return BlockRecord(

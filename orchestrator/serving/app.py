@@ -34,6 +34,7 @@ FACTS_ROUTE = "/orchestrator/facts"
 STAGES_ROUTE = "/orchestrator/stages"
 SLEEP_ROUTE = "/orchestrator/sleep"
 WAKE_ROUTE = "/orchestrator/wake"
+CONTINUATIONS_ROUTE = "/orchestrator/continuations"
 SLEEP_LEVEL = 1
 """Weights to the host's memory. Level 2 drops them, and after it drafts are not accepted any more
 (vllm#52479)."""
@@ -79,7 +80,7 @@ class VllmApp:
         self._report("loading")
         begun = time.monotonic()
         offline = os.environ.get("HF_HUB_OFFLINE") == "1"
-        draft = served.speculation.draft if served.speculation else None
+        draft = served.speculation.draft if served.speculation and not served.supposes else None
         self._app, self._engine = await vllm_engine.start(
             served,
             target_path=resolve(served.target, offline=offline).path_or_id,
@@ -93,6 +94,11 @@ class VllmApp:
             self._app.add_api_route(route, answer, methods=["GET"], include_in_schema=False)
         for route, order in ((SLEEP_ROUTE, self._sleep), (WAKE_ROUTE, self._wake)):
             self._app.add_api_route(route, order, methods=["POST"], include_in_schema=False)
+
+        if served.supposes is not None:
+            self._app.add_api_route(
+                CONTINUATIONS_ROUTE, self._learn, methods=["POST"], include_in_schema=False
+            )
 
     def _template_for(self, served: ServedEngine, cpus: frozenset[int]) -> str | None:
         """Address of a template for this engine's process; None = vLLM's own means."""
@@ -138,6 +144,12 @@ class VllmApp:
     async def _wake(self) -> dict[str, bool]:
         await self._engine.wake_up()
         return {"asleep": False}
+
+    async def _learn(self, recorded: list[list[list[int]]]) -> dict[str, int]:
+        """[[prompt, answer], …] as token ids, for the proposer of a what-if."""
+        from orchestrator.serving import vllm_engine
+
+        return {"known": await vllm_engine.learn(self._engine, recorded)}
 
     def _pids(self) -> tuple[int, ...]:
         from orchestrator.serving import vllm_engine

@@ -38,6 +38,27 @@ OWN = ("stage_times",)
 `stage_times` (default true): time the stages of every engine step (`serving.stage_timer`).
 """
 STAGE_TIMER = "orchestrator.serving.stage_timer.StageTimerExtension"
+WHAT_IF = "orchestrator.serving.what_if.WhatIfExtension"
+BOTH = "orchestrator.serving.extensions.TimedWhatIfExtension"
+
+
+def worker_extension(*, times_stages: bool, supposes: bool) -> str | None:
+    """The class that vLLM mixes into its workers: it takes one only."""
+    if times_stages and supposes:
+        return BOTH
+    return STAGE_TIMER if times_stages else WHAT_IF if supposes else None
+
+
+def head_method(method: str, config: Mapping[str, Any] | None) -> str:
+    """vLLM's method for an EAGLE head, by what its configuration says it is.
+
+    `eagle` is the family: heads that read several layers of the target are served as `eagle3`.
+    """
+    if method != "eagle" or config is None:
+        return method
+    architectures = config.get("architectures") or []
+    third = any("Eagle3" in str(name) for name in architectures)
+    return "eagle3" if third or config.get("eagle_aux_hidden_state_layer_ids") else method
 
 
 class BadEngineArgument(ValueError):

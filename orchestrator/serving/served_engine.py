@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from orchestrator.plan.deployment import Deployment, Speculation
+from orchestrator.plan.deployment import WHAT_IF, Deployment, Speculation
+from orchestrator.serving.what_if import PROPOSER
 from orchestrator.spec.nearest import nearest
 
 SPECULATION_KEYS = ("method", "speculation_length", "draft", "options")
@@ -53,10 +54,23 @@ class ServedEngine(BaseModel):
         asked = bool(self.engine.get("stage_times", True))
         return asked and not self.engine.get("worker_extension_cls")
 
+    @property
+    def supposes(self) -> dict[str, Any] | None:
+        """How good and how dear the draft of a what-if is; None where the draft is a real one."""
+        if self.speculation is None or self.speculation.method != WHAT_IF:
+            return None
+        return dict(self.speculation.model_extra or {})
+
     def speculative_config(self) -> dict[str, Any] | None:
         """vLLM's `speculative_config`; `model` is still the draft's name, not yet its path."""
         if self.speculation is None:
             return None
+        if self.supposes is not None:
+            return {
+                "method": "custom_class",
+                "model": PROPOSER,
+                "num_speculative_tokens": self.speculation.speculation_length,
+            }
         config: dict[str, Any] = dict(self.speculation.model_extra or {})
         config["method"] = self.speculation.method
         config["num_speculative_tokens"] = self.speculation.speculation_length
@@ -116,7 +130,7 @@ def from_deployment(
 
 
 def _served(speculation: Speculation, draft_path: str | None) -> ServedSpeculation:
-    if speculation.draft is not None and draft_path is None:
+    if speculation.draft_model is not None and draft_path is None:
         raise ValueError(f"draft {speculation.draft!r} was not resolved to a path")
     reserved = sorted(set(speculation.options) & set(SPECULATION_KEYS))
     if reserved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import logging
 import os
 from argparse import Namespace
@@ -25,13 +26,15 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from orchestrator.serving.engine_arguments import (
     FRONTEND,
     OWN,
-    STAGE_TIMER,
     check_engine_arguments,
+    head_method,
+    worker_extension,
 )
 from orchestrator.serving.environment import allowed_cpus, compute_cpus
 from orchestrator.serving.replica_server import ReplicaServer
 from orchestrator.serving.served_engine import ServedEngine
 from orchestrator.serving.template import TemplateContext
+from orchestrator.serving.what_if import SETTINGS
 
 logger = logging.getLogger(__name__)
 
@@ -90,13 +93,21 @@ def engine_arguments(
     check_engine_arguments(served.engine, known, os.environ)
     ours = (*FRONTEND, *OWN)
     given = {name: value for name, value in served.engine.items() if name not in ours}
-    if served.times_stages:
-        given["worker_extension_cls"] = STAGE_TIMER
+    supposes = served.supposes
+    extension = worker_extension(times_stages=served.times_stages, supposes=supposes is not None)
+    if extension is not None:
+        given["worker_extension_cls"] = extension
+    if supposes is not None:
+        given["additional_config"] = {**given.get("additional_config", {}), SETTINGS: supposes}
     if in_one_process:
         given["distributed_executor_backend"] = "uni"
     speculative_config = served.speculative_config()
     if speculative_config is not None and draft_path is not None:
         speculative_config["model"] = draft_path
+        config = Path(draft_path) / "config.json"
+        if config.is_file():
+            head = json.loads(config.read_text(encoding="utf-8"))
+            speculative_config["method"] = head_method(speculative_config["method"], head)
     return AsyncEngineArgs(
         model=target_path,
         served_model_name=[served.model_name],
@@ -152,6 +163,11 @@ async def stages(engine: Any) -> dict[str, Any]:
     from orchestrator.serving.stage_timer import ROW
 
     return {"columns": ROW, "workers": await engine.collective_rpc("orchestrator_stages")}
+
+
+async def learn(engine: Any, recorded: list[list[list[int]]]) -> int:
+    """Hands (prompt, answer) pairs to the proposer of a what-if; returns how many it has."""
+    return int((await engine.collective_rpc("orchestrator_learn", args=(recorded,)))[0])
 
 
 def engine_pids(engine: Any) -> tuple[int, ...]:

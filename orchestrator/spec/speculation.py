@@ -13,6 +13,7 @@ from orchestrator.spec.section import (
     Axis,
     Count,
     Mapped,
+    NotNegative,
     Positive,
     Section,
     Share,
@@ -20,7 +21,7 @@ from orchestrator.spec.section import (
     broken,
 )
 
-METHODS = ("ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa")
+METHODS = ("ngram", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa", "what_if")
 
 _VLLM_TREE_DEPTH = 24
 """vLLM's own `suffix_decoding_max_tree_depth`."""
@@ -153,6 +154,31 @@ class Mtp(_Speculation):
     draft: Axis[Text] | None = None
 
 
+class WhatIf(_Speculation):
+    """No draft: the target's own recorded answers are proposed, with errors and at a price.
+
+    Verification is the target's, so the output is what it always is; what is set is how good the
+    draft is. For a draft that does not exist yet.
+    """
+
+    method: Literal["what_if"]
+    acceptance: Axis[Share] = Field(
+        description="probability that a draft token is right, given that those before it were"
+    )
+    draft_cost_s: Axis[NotNegative] | None = Field(
+        default=None, description="seconds that a draft takes per token of its length (default: 0)"
+    )
+
+    AXES: ClassVar[tuple[str, ...]] = ("acceptance", "draft_cost_s")
+
+    @field_validator("options")
+    @classmethod
+    def _nothing_to_pass_on(cls, options: dict[str, Any]) -> dict[str, Any]:
+        if options:
+            raise broken("must be empty: there is no draft to pass them to", value=sorted(options))
+        return options
+
+
 def _method_of(entry: object) -> str | None:
     return entry.get("method") if isinstance(entry, dict) else getattr(entry, "method", None)
 
@@ -209,7 +235,8 @@ Speculation = Annotated[
     | Annotated[Eagle, Tag("eagle")]
     | Annotated[Eagle3, Tag("eagle3")]
     | Annotated[Mtp, Tag("mtp")]
-    | Annotated[Medusa, Tag("medusa")],
+    | Annotated[Medusa, Tag("medusa")]
+    | Annotated[WhatIf, Tag("what_if")],
     Discriminator(_method_of),
     BeforeValidator(_method_known),
 ]

@@ -20,7 +20,7 @@ from orchestrator.adapters.simulated.defects import Defect
 from orchestrator.adapters.simulated.faults import Drifts, Faults
 from orchestrator.adapters.simulated.profile import PROFILES, Drafting, SimulatedModel
 from orchestrator.errors import Fault, SpecError
-from orchestrator.plan.deployment import SCHEDULE_OPTION, Deployment, Speculation
+from orchestrator.plan.deployment import SCHEDULE_OPTION, WHAT_IF, Deployment, Speculation
 
 PLACE = "engine.simulated"
 Schedule = tuple[tuple[int, int, int], ...]
@@ -118,6 +118,8 @@ def configure(deployment: Deployment) -> EngineConfiguration:
     if faults:
         raise SpecError(list(dict.fromkeys(faults)))
     speculation = deployment.speculation
+    if speculation is not None and speculation.method == WHAT_IF:
+        model = _supposed(model, speculation.options)
     return EngineConfiguration(
         model=model,
         limits=limits,
@@ -129,6 +131,20 @@ def configure(deployment: Deployment) -> EngineConfiguration:
         seed=seed,
         served_name=deployment.target,
         adapters=_adapters(deployment.engine),
+    )
+
+
+def _supposed(model: SimulatedModel, options: Mapping[str, Any]) -> SimulatedModel:
+    """The same target with a draft of which all is supposed."""
+    return dataclasses.replace(
+        model,
+        acceptance=(float(options["acceptance"]),),
+        acceptance_by_category={},
+        drafting="per_token",
+        draft_kv_s=0.0,
+        draft_token_s=0.0,
+        draft_fixed_s=float(options["draft_cost_s"]),
+        draft_kv_fraction=0.0,
     )
 
 

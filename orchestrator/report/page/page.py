@@ -37,6 +37,7 @@ from orchestrator.report.page.details import MARKS, details
 from orchestrator.report.page.embedded import cell_table, levels, pair_table, trial_data
 from orchestrator.report.page.facts import environment_rows, prompt_rows
 from orchestrator.report.page.load_panels import load_figures
+from orchestrator.report.page.map_panels import map_figures
 from orchestrator.report.page.panel import Figure
 from orchestrator.report.page.speedup_panels import speedup_figures
 from orchestrator.report.page.stage_panels import stage_figure
@@ -112,7 +113,8 @@ def _sections(result: SweepResult, words: Words) -> Iterator[Section]:
     latency, pareto, pairs, machine = load_figures(result, words)
     yield Section("service", words("page.service"), (latency, pareto))
     yield Section("stability", words("page.stability"), (pairs, machine))
-    yield Section("stage", words("page.stage"), (stage_figure(result, words),))
+    stages = (stage_figure(result, words), *map_figures(result, words))
+    yield Section("stage", words("page.stage"), stages)
 
 
 def _headline(result: SweepResult, words: Words) -> Any:

@@ -112,6 +112,30 @@ const charts = (() => {
       }));
     },
 
+    grid(panel, width) {
+      // Shaded by how far a value is from the centre, on its side; without a centre by its size.
+      const values = panel.points.map((d) => d.value);
+      const centre = panel.centre ?? d3.min(values);
+      const most = Math.max(1e-9, d3.max(values, (v) => Math.abs(v - centre)));
+      const shade = (v) => {
+        const strength = Math.round(8 + 40 * Math.min(1, Math.abs(v - centre) / most));
+        const side = panel.centre == null ? "--d3" : v >= centre ? "--d4" : "--d0";
+        return `color-mix(in oklab, var(${side}) ${strength}%, var(--d2))`;
+      };
+      const write = d3.format(panel.format);
+      const text = (d) => `${d.label}\n${panel.value}: ${write(d.value)}`;
+      return Plot.plot(base(width, Math.max(110, 34 * panel.ys.length + 56), {
+        x: { type: "band", domain: panel.xs, padding: 0.04 }, y: { type: "band", domain: [...panel.ys].reverse(), padding: 0.06 },
+        color: { type: "identity" },
+        marks: [
+          axisX(panel.x, { tickFormat: (t) => short(t) }), axisY(null, { tickFormat: (t) => `K=${t}` }),
+          Plot.cell(panel.points, { x: "x", y: "k", fill: (d) => shade(d.value), rx: 2, href: (d) => `#t-${d.id}`, title: text }),
+          Plot.text(panel.points, { x: "x", y: "k", text: (d) => write(d.value), fill: "var(--ink)", fontSize: 12, pointerEvents: "none" }),
+          tip(panel.points, { x: "x", y: "k" }, text),
+        ],
+      }));
+    },
+
     needed(panel, width, { panels }) {
       const values = panels.flatMap((p) => p.points.flatMap((d) => [d.measured, d.needed]));
       const domain = [Math.min(d3.min(values), 1) * 0.96, d3.max(values) * 1.06];
