@@ -44,9 +44,8 @@ def step_maps(trials: Iterable[TrialResult]) -> Iterator[StepMap]:
         if found is None:
             continue
         cell, speculation = trial.trial.cell, trial.trial.pair.speculative.speculation
-        options = (
-            () if speculation is None else tuple(sorted(map(str, speculation.options.items())))
-        )
+        given = {} if speculation is None else speculation.options
+        options = tuple(sorted(map(str, given.items())))
         key = (cell.method, cell.draft, options, cell.workload, cell.sampling.temperature)
         groups.setdefault(key, []).append((trial, found))
     for members in groups.values():

@@ -90,5 +90,5 @@ def test_the_other_arm_is_told_and_has_to_take_it() -> None:
     Rehearsal(asker).teach(ENDPOINT, [[[1], [2]]])
     assert asker.asks[0].path == CONTINUATIONS_PATH
     assert json.loads(asker.asks[0].body) == [[[1], [2]]]
-    with pytest.raises(ClientFailed, match="must answer 200 .* got status 404: gone"):
+    with pytest.raises(ClientFailed, match=r"must answer 200 .* got status 404: gone"):
         Rehearsal(Recording(Answer(404, "gone"))).teach(ENDPOINT, [])

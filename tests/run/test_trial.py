@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeploymentError, DevicesLost
+from orchestrator.errors import ClientFailed, DeploymentError, DevicesLost
 from orchestrator.plan.block import BlockPlan
+from orchestrator.plan.deployment import DeploymentPair, Speculation
 from orchestrator.ports import BlockObservation, Endpoint, PairReport
 from orchestrator.records import FailureClass
 from orchestrator.run.pool import Pool
+from orchestrator.run.rehearsal import Recorded
 from orchestrator.run.trial import Judgement, TrialRunner, arm_order
 from orchestrator.store import TrialFolder
 from tests.run.fakes import (
+    BASELINE,
     FakeBlocks,
     FakeClient,
     FakeClock,
@@ -268,3 +271,52 @@ def test_an_engine_started_for_its_turn_is_warmed_up_before_it_is_measured(tmp_p
         ("baseline", "warm"),
         ("baseline", "p1"),
     ]
+
+
+def test_a_supposed_draft_is_told_what_the_baseline_says_before_every_block(tmp_path: Path) -> None:
+    class Listening:
+        """A rehearsal that remembers who was asked what, and who was told."""
+
+        def __init__(self) -> None:
+            self.heard: list[tuple[str, str]] = []
+
+        def record(self, endpoint: Endpoint, block: BlockPlan) -> Recorded:
+            self.heard.append((f"ask {endpoint.name[:8]}", block.requests[0].prompt.id))
+            return [[[1], [2]]]
+
+        def teach(self, endpoint: Endpoint, recorded: Recorded) -> None:
+            self.heard.append((f"tell {endpoint.name[:5]}", str(recorded)))
+
+    supposed = Speculation("what_if", 4, "supposed", {"acceptance": 0.5, "draft_cost_s": 0.0})
+    planned = trial()
+    asked = replace(
+        planned,
+        kind="what_if",
+        pair=DeploymentPair(planned.pair.baseline, replace(BASELINE, speculation=supposed)),
+        cell=replace(planned.cell, method="what_if"),
+    )
+    listening = Listening()
+    running = replace(runner(FakeClient(), pairs=2), rehearsal=listening)  # type: ignore[arg-type]
+    outcome = running.run(asked, FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
+    assert outcome.status == "finished"
+    told = ("tell what_", "[[[1], [2]]]")
+    assert listening.heard == [
+        *(("ask baseline", "warm"), told), *(("ask baseline", "p0"), told),
+        *(("ask baseline", "p1"), told),
+    ]  # fmt: skip
+    listening.heard.clear()
+    other = replace(running, pool=Pool(FakeDeployer()))
+    other.run(trial(), FakeBlocks(), TrialFolder(tmp_path / "ngram"), lambda _: None)
+    assert listening.heard == [], "a real draft is told nothing"
+
+
+def test_a_supposed_draft_that_cannot_be_told_ends_the_trial(tmp_path: Path) -> None:
+    class Deaf:
+        def record(self, endpoint: Endpoint, block: BlockPlan) -> Recorded:
+            raise ClientFailed("no tokens came")
+
+    planned = trial()
+    asked = replace(planned, cell=replace(planned.cell, method="what_if"))
+    running = replace(runner(FakeClient()), rehearsal=Deaf())  # type: ignore[arg-type]
+    outcome = running.run(asked, FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
+    assert (outcome.failure, outcome.cause) == (FailureClass.CLIENT_FAILED, "no tokens came")

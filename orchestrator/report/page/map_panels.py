@@ -42,8 +42,8 @@ def _panels(each: StepMap, words: Words) -> Iterator[Panel]:
             _point(trial, cell.speculation_length, cell.batch, value(cell), words)
             for trial, cell in zip(each.trials, each.cells, strict=True)
         ]
-        yield _grid(f"{words(key)} · {map_title(each)}", points, words,
-                    x=words("axis.in_flight"), value=words(key), form=form, centre=centre)  # fmt: skip
+        title, in_flight = f"{words(key)} · {map_title(each)}", words("axis.in_flight")
+        yield _grid(title, points, words, x=in_flight, value=words(key), form=form, centre=centre)
 
 
 def _what_if_panels(result: SweepResult, words: Words) -> Iterator[Panel]:

@@ -1,4 +1,4 @@
-"""`python -m orchestrator.serving.draft STAGE FOLDER`: one stage of a training, in its own process."""
+"""`python -m orchestrator.serving.draft STAGE FOLDER`: one stage of a training, by itself."""
 
 from __future__ import annotations
 

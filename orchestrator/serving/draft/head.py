@@ -1,9 +1,9 @@
 """An EAGLE-3 head for a Llama-type target, as vLLM computes it, in plain PyTorch.
 
 One decoder layer. At position i it reads the target's hidden states after token i and the embedding
-of token i+1, and predicts token i+2; every further draft token comes from its own output in place of
-the target's states. Embedding and output matrix are the target's and stay as they are: the head is
-what differs. The output matrix keeps the rows of the most frequent tokens only.
+of token i+1, and predicts token i+2; every further draft token comes from its own output in place
+of the target's states. Embedding and output matrix are the target's and stay as they are; of the
+output matrix the head has the rows of the most frequent tokens only.
 Source: EAGLE-3 (Li et al., 2503.01840); vLLM's `llama_eagle3.py` for names and order.
 """
 
@@ -34,7 +34,7 @@ class Shape:
     theta: float
 
 
-class Norm(nn.Module):
+class Norm(nn.Module):  # type: ignore[misc] # torch is not followed
     def __init__(self, size: int, eps: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
@@ -45,7 +45,7 @@ class Norm(nn.Module):
         return functional.rms_norm(x, (x.shape[-1],), weight, self._eps)
 
 
-class EagleHead(nn.Module):
+class EagleHead(nn.Module):  # type: ignore[misc]
     """Parameters named as vLLM's loader wants them."""
 
     def __init__(self, shape: Shape) -> None:

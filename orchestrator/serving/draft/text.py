@@ -186,20 +186,19 @@ class _Engine:
             use_tqdm=False,
         )  # fmt: skip
         states = self._llm.collective_rpc("orchestrator_take_hidden_states")[0]
-        by_request = {name: rows for name, rows in states.items()}
         rows, tokens, hidden = [], [], []
         for (task, ids), answer in zip(kept, answers, strict=True):
             sequence = [*ids, *answer.outputs[0].token_ids]
-            read = states_of(by_request, answer.request_id)[: len(sequence) - 1]
+            state = states_of(states, answer.request_id)[: len(sequence) - 1]
             # The last token was never read by the target: nothing can be learned after it.
-            sequence = sequence[: len(read) + 1]
+            sequence = sequence[: len(state) + 1]
             rows.append(
                 {"id": task.prompt.id, "category": task.prompt.category,
                  "held_out": task.prompt.held_out, "temperature": task.temperature,
                  "length": len(sequence), "answer": len(sequence) - len(ids)}
             )  # fmt: skip
             tokens.extend(sequence)
-            hidden.append(torch.cat([read, read.new_zeros(1, read.shape[1])]))
+            hidden.append(torch.cat([state, state.new_zeros(1, state.shape[1])]))
         partial = path.with_name(f".{path.name}.partial")
         save_file(
             {"tokens": torch.tensor(tokens, dtype=torch.int32), "hidden": torch.cat(hidden)},

@@ -42,12 +42,11 @@ def write_shard(path: Path, model: Any, rows: list[tuple[str, bool, list[int], i
     tokens, hidden, facts = [], [], []
     for category, held_out, ids, answer in rows:
         states: list[Any] = []
-        hooks = [
-            layer.register_forward_hook(
-                lambda _, __, out: states.append(out[0] if isinstance(out, tuple) else out)
-            )
-            for layer in model.model.layers
-        ]
+
+        def note(_: Any, __: Any, out: Any, states: list[Any] = states) -> None:
+            states.append(out[0] if isinstance(out, tuple) else out)
+
+        hooks = [layer.register_forward_hook(note) for layer in model.model.layers]
         with torch.inference_mode():
             model.model(torch.tensor([ids]))
         for hook in hooks:
