@@ -71,9 +71,6 @@ class WhatIfProposer:
                 del self._lengths[len(oldest.prompt)]
         return len(self._known)
 
-    def load_model(self, *_: Any, **__: Any) -> None:
-        """There is none."""
-
     def propose(
         self,
         sampled_token_ids: Sequence[Sequence[int]],
