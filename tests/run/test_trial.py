@@ -299,7 +299,7 @@ def test_a_supposed_draft_is_told_what_the_baseline_says_before_every_block(tmp_
     running = replace(runner(FakeClient(), pairs=2), rehearsal=listening)  # type: ignore[arg-type]
     outcome = running.run(asked, FakeBlocks(), TrialFolder(tmp_path), lambda _: None)
     assert outcome.status == "finished"
-    told = ("tell what_", "[[[1], [2]]]")
+    told = ("tell what-", "[[[1], [2]]]")
     assert listening.heard == [
         *(("ask baseline", "warm"), told), *(("ask baseline", "p0"), told),
         *(("ask baseline", "p1"), told),

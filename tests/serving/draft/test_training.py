@@ -37,7 +37,7 @@ def one_thread() -> Iterator[None]:
 def _job(target: Path, **changes: Any) -> Job:
     job = Job(
         name="tiny", target=str(target), method="eagle", seed=0, train_tokens=1000,
-        answer_tokens=30, context=64, own_prompts=0, requests=4, passes=60.0,
+        answer_tokens=30, context=64, own_prompts=0, requests=4, passes=30.0,
         speculation_length=3, draft_vocabulary=32, layers=1,
     )  # fmt: skip
     return replace(job, **changes)
