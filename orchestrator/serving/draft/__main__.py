@@ -53,7 +53,7 @@ def train_stage(folder: Path) -> None:
         replace_text(made / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
     else:
         model = train_small(job, workplace, sequences, target)
-        matches = small_matches(model, held_out, length)
+        matches = small_matches(model, held_out, length, target.device)
         write_small(model, made, Path(job.target))
     expected = expected_acceptance(matches, length)
     learned = [one for one in sequences if not one.held_out]

@@ -63,13 +63,13 @@ def train_small(
     torch.manual_seed(job.seed)
     learned = [one for one in sequences if not one.held_out]
     rows = target.output[frequent_tokens(learned, job.draft_vocabulary, len(target.embedding))]
-    model = small_copy(target, job.layers)
+    model = small_copy(target, job.layers).to(target.device)
     pace = pace_of(sum(len(one.tokens) for one in learned), job.passes)
     batches = shuffled_batches(learned, pace.tokens, random.Random(job.seed))
     learning = Learning(model, pace.steps, PEAK_RATE, workplace.checkpoint)
     for _ in range(learning.step):
         next(batches)
-    learning.run(lambda _: small_loss(model, target, rows, batch_of(next(batches))))
+    learning.run(lambda _: small_loss(model, target, rows, batch_of(next(batches), target.device)))
     return model
 
 
@@ -79,7 +79,7 @@ def small_loss(model: Any, target: Target, rows: Tensor, batch: Batch) -> Tensor
     with torch.no_grad():
         last = target.normed(batch.hidden[:, :-1, -target.config.hidden_size :][wanted])
         probabilities = torch.softmax((last @ rows.T).float(), dim=-1)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(target.device, torch.bfloat16):
         state = model.model(batch.tokens[:, :-1]).last_hidden_state[wanted]
         logits = state @ rows.T
     loss: Tensor = -(probabilities * torch.log_softmax(logits.float(), -1)).sum(-1).mean()
@@ -87,14 +87,14 @@ def small_loss(model: Any, target: Target, rows: Tensor, batch: Batch) -> Tensor
 
 
 def small_matches(
-    model: Any, sequences: Sequence[Sequence_], steps: int
+    model: Any, sequences: Sequence[Sequence_], steps: int, device: str
 ) -> Iterator[tuple[str, list[list[bool]]]]:
     """For `expected_acceptance`: where each draft could begin, which of its tokens are right."""
-    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+    with torch.inference_mode(), torch.autocast(device, torch.bfloat16):
         for one in sequences:
             first = len(one.tokens) - one.answer
-            logits = model(one.tokens[None, :-1]).logits[0, first:]
-            right = (logits.argmax(-1) == one.tokens[first + 1 :]).tolist()
+            logits = model(one.tokens[None, :-1].to(device)).logits[0, first:]
+            right = (logits.argmax(-1).cpu() == one.tokens[first + 1 :]).tolist()
             yield (
                 one.category,
                 [right[begin : begin + steps] for begin in range(len(right) - steps + 1)],

@@ -102,6 +102,8 @@ class Learning:
                 parameter.copy_(kept.get_tensor(f"parameter.{name}"))
                 self._optimizer.state[parameter] = {
                     "step": torch.tensor(float(self.step)),
-                    **{key: kept.get_tensor(f"{key}.{name}") for key in _STATE},
+                    **{
+                        key: kept.get_tensor(f"{key}.{name}").to(parameter.device) for key in _STATE
+                    },
                 }
         say("train", step=self.step, of=self._steps, note="resumed")

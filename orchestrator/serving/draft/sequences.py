@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 
 @dataclass(frozen=True)
@@ -58,24 +59,19 @@ class Batch:
     """Shape (sequences, length), padded with 0."""
     hidden: Tensor
     """Shape (sequences, length, states x hidden)."""
-    predicted: Tensor
-    """Shape (sequences, length): whether the token here is the target's own choice."""
     inside: Tensor
     """Shape (sequences, length): whether there is a token here at all."""
 
 
-def batch_of(sequences: Sequence[Sequence_]) -> Batch:
+def batch_of(sequences: Sequence[Sequence_], device: str) -> Batch:
     length = max(len(one.tokens) for one in sequences)
-    predicted = torch.zeros(len(sequences), length, dtype=torch.bool)
-    inside = torch.zeros_like(predicted)
+    inside = torch.zeros(len(sequences), length, dtype=torch.bool)
     for index, one in enumerate(sequences):
-        predicted[index, len(one.tokens) - one.answer : len(one.tokens)] = True
         inside[index, : len(one.tokens)] = True
     return Batch(
-        torch.nn.utils.rnn.pad_sequence([one.tokens for one in sequences], batch_first=True),
-        torch.nn.utils.rnn.pad_sequence([one.hidden for one in sequences], batch_first=True),
-        predicted,
-        inside,
+        pad_sequence([one.tokens for one in sequences], batch_first=True).to(device),
+        pad_sequence([one.hidden for one in sequences], batch_first=True).to(device),
+        inside.to(device),
     )
 
 

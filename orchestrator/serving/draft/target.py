@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
@@ -16,10 +17,11 @@ class Target:
     def __init__(self, folder: Path) -> None:
         from transformers import AutoConfig
 
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.config: Any = AutoConfig.from_pretrained(folder)
         self.weights: dict[str, Tensor] = {}
         for file in sorted(folder.glob("*.safetensors")):
-            self.weights.update(load_file(str(file)))
+            self.weights.update(load_file(str(file), device=self.device))
         self.embedding = self.weights["model.embed_tokens.weight"]
         self.output = self.weights.get("lm_head.weight", self.embedding)
         self._norm = self.weights["model.norm.weight"]

@@ -34,7 +34,7 @@ def train_head(
     torch.manual_seed(job.seed)
     learned = [one for one in sequences if not one.held_out]
     ids = frequent_tokens(learned, job.draft_vocabulary, len(target.embedding))
-    head = from_target(target.config, target.weights, STATES)
+    head = from_target(target.config, target.weights, STATES).to(target.device)
     pace = pace_of(sum(len(one.tokens) for one in learned), job.passes)
     batches = shuffled_batches(learned, pace.tokens, random.Random(job.seed))
     learning = Learning(head, pace.steps, PEAK_RATE, workplace.checkpoint)
@@ -44,7 +44,7 @@ def train_head(
 
     def loss_of(step: int) -> Tensor:
         unrolled = 2 if step < pace.steps // 2 else job.speculation_length
-        return head_loss(head, target, rows, batch_of(next(batches)), unrolled)
+        return head_loss(head, target, rows, batch_of(next(batches), target.device), unrolled)
 
     learning.run(loss_of)
     return head, ids
@@ -58,19 +58,19 @@ def head_loss(head: EagleHead, target: Target, rows: Tensor, batch: Batch, steps
     there is known, and there is the more to learn from.
     """
     hidden = target.config.hidden_size
-    wanted = batch.predicted[:, 1:-1] & batch.predicted[:, 2:]
+    wanted = batch.inside[:, 2:]
     with torch.no_grad():
         last = target.normed(batch.hidden[:, 1:-1, -hidden:])
-        index = torch.full(wanted.shape, -1)
-        index[wanted] = torch.arange(int(wanted.sum()))
+        index = torch.full(wanted.shape, -1, device=wanted.device)
+        index[wanted] = torch.arange(int(wanted.sum()), device=wanted.device)
         probabilities = torch.softmax((last[wanted] @ rows.T).float(), dim=-1).to(rows.dtype)
-    total = torch.zeros(())
+    total = torch.zeros((), device=rows.device)
     weights = 0.0
     for step, state in enumerate(_steps(head, target, batch, steps)):
         # Chains that begin at i; the token predicted is i+2+step, the target's state i+1+step.
         reached = index[:, step:]
         usable = wanted[:, : reached.shape[1]] & (reached >= 0)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(target.device, torch.bfloat16):
             logits = head.norm(state[:, : reached.shape[1]][usable]) @ rows.T
         log_q = torch.log_softmax(logits.float(), dim=-1)
         loss = -(probabilities[reached[usable]].float() * log_q).sum(-1).mean()
@@ -88,7 +88,7 @@ def _steps(head: EagleHead, target: Target, batch: Batch, steps: int) -> Iterato
     length = batch.tokens.shape[1] - 2
     embeds = torch.nn.functional.embedding(batch.tokens, target.embedding)
     chain = Chain()
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(target.device, torch.bfloat16):
         state = head.fc(batch.hidden[:, :length])
         for step in range(steps):
             ahead = embeds[:, 1 + step : 1 + step + length]
@@ -104,14 +104,14 @@ def head_matches(
     rows = target.output[ids]
     with torch.inference_mode():
         for one in sequences:
-            batch = batch_of([one])
+            batch = batch_of([one], target.device)
             first = len(one.tokens) - one.answer - 1
             last = len(one.tokens) - 1 - steps
             columns = []
             for step, state in enumerate(_steps(head, target, batch, steps)):
-                with torch.autocast("cpu", torch.bfloat16):
-                    best = ids[(head.norm(state[0, first:last]) @ rows.T).argmax(-1)]
-                columns.append(best == one.tokens[first + 2 + step : last + 2 + step])
+                with torch.autocast(target.device, torch.bfloat16):
+                    best = ids[(head.norm(state[0, first:last]) @ rows.T).argmax(-1).cpu()]
+                columns.append(best.cpu() == one.tokens[first + 2 + step : last + 2 + step])
             yield one.category, torch.stack(columns, dim=1).tolist()
 
 
@@ -145,15 +145,9 @@ def head_config(job: Job, target: Target, head: EagleHead, layers: Sequence[int]
 
 
 def head_tensors(head: EagleHead, ids: Tensor) -> dict[str, Tensor]:
-    """What is shipped: without the output matrix, whose rows are the target's (`complete`)."""
+    """What is shipped: without the output matrix, whose rows are the target's."""
     tensors = {
-        name: value.detach().to(torch.bfloat16).contiguous()
+        name: value.detach().to("cpu", torch.bfloat16).contiguous()
         for name, value in head.state_dict().items()
     }
     return {**tensors, "d2t": ids - torch.arange(len(ids))}
-
-
-def completed(tensors: dict[str, Tensor], output: Tensor) -> dict[str, Tensor]:
-    """With the rows of the target's output matrix for the tokens that the head proposes."""
-    ids = tensors["d2t"] + torch.arange(len(tensors["d2t"]))
-    return {**tensors, "lm_head.weight": output[ids].to(torch.bfloat16).contiguous()}

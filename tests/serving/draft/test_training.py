@@ -111,7 +111,7 @@ def test_a_small_model_learns_too(tmp_path: Path, place: tuple[Path, Path]) -> N
     sequences = read_sequences(workplace.text)
     model = train_small(workplace.job(), workplace, sequences, Target(place[0]))
     held_out = [one for one in sequences if one.held_out]
-    found = expected_acceptance(small_matches(model, held_out, 3), 3)["all"]
+    found = expected_acceptance(small_matches(model, held_out, 3, "cpu"), 3)["all"]
     assert found.acceptance_length is not None and found.acceptance_length > 3.5
 
 
@@ -161,7 +161,7 @@ def test_an_untrained_head_reads_the_targets_last_state(place: tuple[Path, Path]
     target = Target(place[0])
     head = from_target(target.config, target.weights, 2)
     sequences = read_sequences(place[1])
-    batch = batch_of(sequences[:2])
+    batch = batch_of(sequences[:2], "cpu")
     assert torch.equal(head.fc(batch.hidden.float()), batch.hidden[..., 32:].float())
     states = list(_steps(head, target, batch, 3))
     assert [tuple(state.shape) for state in states] == [(2, 34, 32)] * 3
