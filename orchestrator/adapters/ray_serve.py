@@ -92,6 +92,7 @@ class RayServeDeployer:
         self._connection: RayConnection | None = None
         self._serve: ServeAddress | None = None
         self._running: dict[str, _Running] = {}
+        self._private: dict[str, frozenset[processes.ProcessId]] = {}
         self._logs: dict[str, Path] = {}
         self._cancelled = threading.Event()
 
@@ -169,6 +170,29 @@ class RayServeDeployer:
         with self._lock:
             self._running[name] = running
         return endpoint
+
+    def start_private(self, served: ServedEngine, *, name: str, timeout_s: float) -> Path:
+        """`start_served` for an engine that only its own socket leads to; the path of that.
+
+        Raises: ModelUnavailable, DeploymentError
+        """
+        assert served.direct is not None, "without a socket nothing leads to it"
+        resolve(served.target, offline=self._offline)
+        self.open()
+        log_path = self._work.fresh_log(self._log_folder, name)
+        self._logs[name] = log_path
+        application = self._prefix + name
+        try:
+            order(self._build, self._placed(served, log_path), application, None)
+            wait_ready(application, self._work, log_path, timeout_s, self._cancelled)
+        except BaseException as error:
+            host = socket.gethostname()
+            take_down(application, self._work, known_processes(self._work, log_path, host))
+            raise explained(error, self._work, log_path) from error
+        running = known_processes(self._work, log_path, socket.gethostname())
+        with self._lock:
+            self._private[name] = running
+        return Path(served.direct).expanduser()
 
     def _identify(self, pids: tuple[int, ...]) -> frozenset[processes.ProcessId]:
         return self._work.identify(pids) if pids else frozenset()
@@ -267,6 +291,9 @@ class RayServeDeployer:
         """Returns when the processes are gone and their memory is free. Unknown name: nothing."""
         with self._lock:
             running = self._running.pop(name, None)
+            private = self._private.pop(name, None)
+        if private is not None:
+            take_down(self._prefix + name, self._work, private)
         if running is None:
             return
         known = running.processes
@@ -282,7 +309,7 @@ class RayServeDeployer:
         """Stops every engine started here, starting ones too; ends Serve and Ray if they were
         started here."""
         self.cancel()
-        names = list(self._running)
+        names = [*self._running, *self._private]
         with ThreadPoolExecutor(max(1, len(names))) as threads:
             list(threads.map(self.stop, names))
         with self._lock:

@@ -31,18 +31,25 @@ STOP_GRACE_S = 20.0
 SEARCHED_CHARACTERS = 500_000
 """Of an ended engine's log, for the cause."""
 
+FAILED = (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY)
+
 _SERVE = threading.RLock()
 """Serve's client is used by one thread at a time; its calls here return at once."""
 
 
-def order(build: Build, served: ServedEngine, name: str, route_prefix: str) -> None:
+def order(build: Build, served: ServedEngine, name: str, route_prefix: str | None) -> None:
     """Asks Serve for the application and returns at once."""
+    order_application(lambda: build(served.model_dump(mode="json")), name, route_prefix)
+
+
+def order_application(
+    make: Callable[[], serve.Application], name: str, route_prefix: str | None
+) -> None:
+    """`order` for any application; without a route it is not reached through Serve's proxy."""
     with _SERVE:
         # Building too: it registers a module with cloudpickle and takes it back, which two threads
         # may not do at once.
-        target = serve.RunTarget(
-            build(served.model_dump(mode="json")), name=name, route_prefix=route_prefix
-        )
+        target = serve.RunTarget(make(), name=name, route_prefix=route_prefix)
         serve.run_many(
             [target],
             wait_for_ingress_deployment_creation=False,
@@ -69,7 +76,7 @@ def wait_ready(
             status = seen.status if seen is not None else None
         if status == ApplicationStatus.RUNNING:
             return
-        if status in (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY):
+        if status in FAILED:
             raise _failed(node.state(log_path), node, log_path, _messages(seen))
         if time.monotonic() >= deadline:
             phase = state.phase if state else "waiting for a place to run"

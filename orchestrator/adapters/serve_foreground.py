@@ -10,7 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from orchestrator.adapters.node_work import NodeWork
 from orchestrator.adapters.ray_serve import RayServeDeployer
+from orchestrator.adapters.serve_application import take_down
+from orchestrator.adapters.serve_switch import start_switch
 from orchestrator.errors import Interrupted, OrchestratorError
 from orchestrator.models.catalogue import CATALOGUE
 from orchestrator.models.prepare import prepare
@@ -32,12 +35,31 @@ def serve_foreground(
     until: threading.Event | None = None,
     offline: bool = False,
 ) -> int:
+    """`serve_file_foreground` for a file that has yet to be read. Raises: SpecError and its."""
+    return serve_file_foreground(
+        read_serve_file(config_path),
+        port=port,
+        address=address,
+        on_message=on_message,
+        until=until,
+        offline=offline,
+    )
+
+
+def serve_file_foreground(
+    file: ServeFile,
+    *,
+    port: int | None = None,
+    address: str | None = None,
+    on_message: OnMessage,
+    until: threading.Event | None = None,
+    offline: bool = False,
+) -> int:
     """Serves until Ctrl-C, SIGTERM or `until`; the exit status.
 
     `port` None takes the file's. Nothing is left running, whichever way it ends.
-    Raises: SpecError, ModelUnavailable, DeploymentError
+    Raises: ModelUnavailable, DeploymentError
     """
-    file = read_serve_file(config_path)
     _prepare_models(file, on_message)
     logs = Path(tempfile.mkdtemp(prefix="orchestrator-serve-"))
     on_message(f"engine logs: {logs}")
@@ -54,12 +76,17 @@ def serve_foreground(
             on_message(f"starting {len(file.applications)} engine(s); this takes a minute or so")
             for endpoint in _start_all(deployer, file):
                 on_message(curl_lines(endpoint))
+            if file.switch is not None:
+                model = file.applications[0].engine.model_name if file.applications else "MODEL"
+                on_message(start_switch(file.switch, deployer.open(), model))
             on_message("ready; press Ctrl-C to stop")
             ended.wait()
         except Interrupted:
             on_message("interrupted while starting")
         finally:
             on_message("stopping")
+            if file.switch is not None:
+                take_down(file.switch.name, NodeWork(), frozenset())
             deployer.close()
     on_message("stopped: no process is left")
     return 0
@@ -95,7 +122,10 @@ def _start_all(deployer: RayServeDeployer, file: ServeFile) -> list[Endpoint]:
     """Starts the applications at the same time; the first failure is raised when all have ended."""
     deployer.open()
 
-    def start(one: ServedApplication) -> Endpoint:
+    def start(one: ServedApplication) -> Endpoint | None:
+        if one.route_prefix is None:
+            deployer.start_private(one.engine, name=one.name, timeout_s=START_TIMEOUT_S)
+            return None
         return deployer.start_served(
             one.engine,
             name=one.name,
@@ -107,7 +137,9 @@ def _start_all(deployer: RayServeDeployer, file: ServeFile) -> list[Endpoint]:
     with ThreadPoolExecutor(max_workers=max(1, len(file.applications))) as pool:
         for future in [pool.submit(start, one) for one in file.applications]:
             try:
-                endpoints.append(future.result())
+                endpoint = future.result()
+                if endpoint is not None:
+                    endpoints.append(endpoint)
             except OrchestratorError as error:
                 failures.append(error)
     if failures:

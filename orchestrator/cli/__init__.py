@@ -23,6 +23,7 @@ VERBS = {
     "sweep": "run an experiment: every trial paired, recorded and judged (resumable)",
     "plan": "print what an experiment would run, and what cannot work; starts nothing",
     "serve": "bring deployments up side by side and keep them until Ctrl-C",
+    "switch": "watch and steer the canary switch: status, set, pause, resume, history, export",
     "report": "write the report of a sweep from its stored records",
     "compare": "two sweeps, or a sweep and a decision, cell by cell; 1 on a regression",
     "check": "test whether the facts that a decision rests on still hold here; 1 if not",

@@ -23,6 +23,7 @@ from orchestrator.errors import DeploymentError
 from orchestrator.models.resolve import resolve
 from orchestrator.records import FailureClass
 from orchestrator.serving import environment, template
+from orchestrator.serving.direct import DirectServer
 from orchestrator.serving.engine_arguments import placement
 from orchestrator.serving.engine_log import EngineState, log_tail, redirect_output, write_state
 from orchestrator.serving.failure import classify
@@ -94,6 +95,9 @@ class VllmApp:
             self._app.add_api_route(route, answer, methods=["GET"], include_in_schema=False)
         for route, order in ((SLEEP_ROUTE, self._sleep), (WAKE_ROUTE, self._wake)):
             self._app.add_api_route(route, order, methods=["POST"], include_in_schema=False)
+        if served.direct is not None:
+            self._direct = DirectServer(self._app, Path(served.direct).expanduser())
+            await self._direct.open()
 
         if served.supposes is not None:
             self._app.add_api_route(

@@ -41,6 +41,9 @@ class ServedEngine(BaseModel):
     max_ongoing_requests: int = Field(default=4096, ge=1)
     log_path: str | None = None
     """Where the engine's stdout and stderr go; None = Ray's own log files."""
+    direct: str | None = Field(default=None, pattern=r"^(/|~/)")
+    """A Unix socket of its own, which only its user can open: what a switch on the same machine
+    goes to. `~` is the home. With `route_prefix: null` nothing else leads to the engine."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Environment variables of the replica and its engine processes."""
 

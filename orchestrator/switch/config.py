@@ -168,7 +168,8 @@ class SwitchConfig(Section):
     """What one switch is."""
 
     state: Text
-    """A folder on a local disk of the machine that the switch runs on; made if missing."""
+    """A folder on a local disk of the machine that the switch runs on; made if missing. `~` is the
+    home of the user that Ray runs as."""
     arms: Arms = defaults()
     replicas: Count = 1
     policy: Policy = defaults()
@@ -209,9 +210,9 @@ class SwitchConfig(Section):
             raise broken("tenants must have different names", value=names, key=("tenants",))
         if len(set(keys)) < len(keys):
             raise broken("a key must belong to one tenant", key=("tenants",))
-        if not PurePosixPath(self.state).is_absolute():
+        if not self.state.startswith(("/", "~/")):
             raise broken(
-                "must be an absolute path: replicas run in other folders",
+                "must begin with / or ~/: replicas run in other folders",
                 value=self.state,
                 key=("state",),
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -65,13 +66,18 @@ class SwitchKeeper:
         """The keeper is talked to through the state folder and the admin API."""
 
 
+def placed(config: SwitchConfig) -> SwitchConfig:
+    """With the state folder's whole path."""
+    return config.model_copy(update={"state": str(Path(config.state).expanduser())})
+
+
 def guard_of(config: SwitchConfig) -> Guard:
     return Permissive()
 
 
 def build(args: Mapping[str, Any]) -> serve.Application:
     """Raises: pydantic.ValidationError naming every fault in `args`."""
-    config = switch_config(dict(args))
+    config = placed(switch_config(dict(args)))
     plain = config.model_dump(mode="json")
     common: dict[str, Any] = {
         "health_check_period_s": 2,
