@@ -6,7 +6,7 @@ EXTRA ?= cpu
 STAMP := $(VENV)/.ready-$(EXTRA)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart check test power test-quick lint clean bench-client
+.PHONY: help setup quickstart check test power test-quick lint clean bench-client bench-switch
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -39,6 +39,9 @@ power: setup  ## how often the statistics find planted defects, at their stated 
 
 bench-client: setup  ## our load generator against vllm bench serve, GuideLLM and AIPerf
 	@$(BIN)/python benchmarks/client/bench_client.py
+
+bench-switch: setup  ## what the canary switch adds to TTFT, and costs in throughput
+	@$(BIN)/python benchmarks/switch/bench_switch.py
 
 clean:  ## remove the environment and caches; results stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

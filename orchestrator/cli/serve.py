@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the pair a sweep recommends, behind the switch, with the decision's limits",
     )
     parser.add_argument(
-        "--state", metavar="DIR", help="of the switch, with --from (default: beside the decision)"
+        "--state",
+        metavar="DIR",
+        help="of the switch, with --from (default: ~/.local/state/orchestrator/SWEEP)",
     )
     parser.add_argument("--port", type=int, help="on loopback (default: the file's, else 8000)")
     parser.add_argument("--address", help="join this Ray cluster (default: one on this machine)")
@@ -41,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.decision is None:
         file = read_serve_file(args.config)
     else:
-        state = args.state or str(args.decision.resolve().parent / "switch")
-        file, notes = canary_from(args.decision, state=state)
+        file, notes = canary_from(args.decision, state=args.state)
         print("\n".join(notes), flush=True)
     return serve_file_foreground(
         file,

@@ -17,6 +17,7 @@ from orchestrator.serving.serve_file import (
     read_serve_file,
 )
 from orchestrator.switch.config import SwitchConfig, switch_config
+from orchestrator.switch.guard import settings_from
 
 ON_BELOW = 0.75
 """Of the load above which speculation is off: where it comes back."""
@@ -24,9 +25,12 @@ TELLS_DRAFTS = "per_request_spec_decode_metrics"
 """vLLM's engine argument: with it the guard knows acceptance by category."""
 
 
-def canary_from(decision_path: Path, *, state: str) -> tuple[ServeFile, tuple[str, ...]]:
+def canary_from(
+    decision_path: Path, *, state: str | None = None
+) -> tuple[ServeFile, tuple[str, ...]]:
     """What to serve, and what a person should know of it.
 
+    `state` None: a folder of the sweep's name under the user's home.
     The arms are those of the `deploy.yaml` beside the decision, each behind a socket of its own.
     Raises: SpecError when nothing is to be deployed, or it is not there any more.
     """
@@ -49,11 +53,17 @@ def canary_from(decision_path: Path, *, state: str) -> tuple[ServeFile, tuple[st
         raise SpecError(
             [Fault(where, None, "applications", "must be baseline and speculative", f"{set(arms)}")]
         )
+    # A socket's path may have about 100 bytes: not beside the decision, wherever that is.
+    state = str(Path(state or f"~/.local/state/orchestrator/{document.sweep}").expanduser())
     config = config_from(guard, state=state)
     private = tuple(_private(arms[name], state) for name in ("baseline", "speculative"))
     switch = ServedSwitch("switch", "/", config)
     notes = [
         f"decision of sweep {document.sweep}: {document.advice}",
+        *(
+            f"{name} is no bound that single requests can be held to: not watched live"
+            for name in settings_from(guard).left_out
+        ),
         *(["SIMULATED: nothing was measured on a device"] if document.simulated else []),
         f"python -m orchestrator check {decision_path} tells whether it still holds here",
         f"policy: {json.dumps(config.policy.model_dump(mode='json', exclude_none=True))}",
@@ -74,11 +84,13 @@ def config_from(guard: Mapping[str, Any], *, state: str) -> SwitchConfig:
             "on_below": ON_BELOW * most,
             "unit": guard["load_unit"],
         }
-    return switch_config({"state": state, "policy": policy, "guard": guard_settings(guard)})
-
-
-def guard_settings(guard: Mapping[str, Any]) -> dict[str, Any]:
-    return {}
+    return switch_config(
+        {
+            "state": state,
+            "policy": policy,
+            "guard": settings_from(guard).settings.model_dump(mode="json"),
+        }
+    )
 
 
 def _private(one: ServedApplication, state: str) -> ServedApplication:

@@ -20,6 +20,7 @@ from orchestrator.switch.config import SwitchConfig
 IMPORT_PATH = "orchestrator.serving.app:build"
 SWITCH_PATH = "orchestrator.serving.switch.app:build"
 
+KINDS: dict[str, type[BaseModel]] = {IMPORT_PATH: ServedEngine, SWITCH_PATH: SwitchConfig}
 SERVE_KEYS = tuple(ServeDeploySchema.model_fields)
 
 
@@ -71,7 +72,7 @@ def parse_serve_file(text: str, name: str) -> ServeFile:
     switches: list[ServedSwitch] = []
     for index, one in enumerate(schema.applications):
         where = ("applications", index)
-        kind = {IMPORT_PATH: ServedEngine, SWITCH_PATH: SwitchConfig}.get(one.import_path)
+        kind = KINDS.get(one.import_path)
         if kind is None:
             must_be = f"{IMPORT_PATH} or {SWITCH_PATH}"
             faults.append(_fault(document, (*where, "import_path"), must_be, one.import_path))

@@ -23,6 +23,7 @@ from orchestrator.spec.section import (
     broken,
     defaults,
 )
+from orchestrator.switch.guard.settings import GuardSettings
 from orchestrator.switch.observation import ArmName
 from orchestrator.switch.policy import Policy
 
@@ -173,8 +174,8 @@ class SwitchConfig(Section):
     arms: Arms = defaults()
     replicas: Count = 1
     policy: Policy = defaults()
-    guard: Mapped | None = None
-    """Limits of the live comparison; see docs/switch.md. None: nothing is watched but health."""
+    guard: GuardSettings | None = defaults()
+    """Limits of the live comparison. None: nothing is watched but health."""
     health: Health = defaults()
     limits: RequestLimits = defaults()
     tenants: tuple[Tenant, ...] = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from orchestrator.switch.observation import ArmName
 from orchestrator.switch.policy import Policy
@@ -33,6 +34,8 @@ class Standing:
     speculative_up: bool = True
     mirrored_in_flight: int = 0
     callers_in_flight: int = 0
+    blocked: Mapping[str, float] = field(default_factory=dict)
+    """Categories that the guard keeps on the baseline, with the share to mirror of each."""
     mirror: bool = True
     """False: paused, or nobody watches: nothing is mirrored either."""
 
@@ -41,7 +44,8 @@ class Standing:
 class Route:
     arm: ArmName
     why: str
-    """`share`, `rest`, `not chosen`, `speculative down`, `baseline down`, `both down`."""
+    """`share`, `rest`, `not chosen`, `speculative down`, `category blocked`,
+    `baseline down`, `both down`."""
     mirror: bool = False
 
 
@@ -55,9 +59,12 @@ def route(asker: Asker, policy: Policy, now: Standing) -> Route:
         return Route("baseline", "speculative down")
     if policy.only is not None and not policy.only.includes(asker.category, asker.tenant):
         return Route("baseline", "not chosen")
+    if asker.category is not None and asker.category in now.blocked:
+        probed = now.blocked[asker.category]
+        return Route("baseline", "category blocked", mirror=_mirrored(asker, policy, now, probed))
     if place(asker.sticky or asker.request, salt="share") < now.share:
         return Route("speculative", "share")
-    return Route("baseline", "rest", mirror=_mirrored(asker, policy, now))
+    return Route("baseline", "rest", mirror=_mirrored(asker, policy, now, now.probe_share))
 
 
 def may_mirror(policy: Policy, callers_in_flight: int, mirrored_in_flight: int) -> bool:
@@ -68,8 +75,8 @@ def may_mirror(policy: Policy, callers_in_flight: int, mirrored_in_flight: int) 
     return mirrored_in_flight < most and callers_in_flight <= load
 
 
-def _mirrored(asker: Asker, policy: Policy, now: Standing) -> bool:
-    share = max(policy.shadow.share if policy.shadow else 0.0, now.probe_share)
+def _mirrored(asker: Asker, policy: Policy, now: Standing, probed: float) -> bool:
+    share = max(policy.shadow.share if policy.shadow else 0.0, probed)
     if share <= 0 or not now.mirror:
         return False
     if not may_mirror(policy, now.callers_in_flight, now.mirrored_in_flight):

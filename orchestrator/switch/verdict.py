@@ -25,6 +25,8 @@ class Verdict:
     """Version that brought the policy."""
     share: float = 0.0
     probe_share: float = 0.0
+    blocked: Mapping[str, float] = field(default_factory=dict)
+    """Categories that get the baseline, each with the share of it to be mirrored."""
     paused: bool = False
     load_off: bool = False
     ramp: RampState = RampState()  # noqa: RUF009 -- frozen
@@ -83,6 +85,10 @@ def conclude(before: Verdict, seen: Seen) -> Verdict:
         policy=seen.policy_version,
         share=0.0 if closed_by else ramp.share(seen.policy),
         probe_share=seen.guard.probe_share if probing else 0.0,
+        blocked={
+            category: share if probing else 0.0
+            for category, share in seen.guard.blocked_categories.items()
+        },
         paused=seen.paused,
         load_off=load_off,
         ramp=ramp,

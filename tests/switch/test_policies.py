@@ -251,3 +251,15 @@ def test_an_allowance_refuses_with_the_time_to_come_again() -> None:
         )
         is None
     )
+
+
+def test_a_blocked_category_gets_the_baseline_and_the_others_do_not() -> None:
+    guard = GuardView("healthy", True, blocked_categories={"code": 0.2})
+    verdict = conclude(Verdict(), seen(guard=guard))
+    assert (verdict.share, verdict.blocked) == (0.5, {"code": 0.2})
+    assert verdict_from(verdict_as_plain(verdict)) == verdict
+    now = Standing(1.0, blocked=verdict.blocked)
+    assert route(Asker("r", category="chat"), FIXED, now).arm == "speculative"
+    blocked = [route(Asker(str(n), category="code"), FIXED, now) for n in range(500)]
+    assert {one.arm for one in blocked} == {"baseline"}
+    assert sum(one.mirror for one in blocked) / 500 == pytest.approx(0.2, abs=0.09)

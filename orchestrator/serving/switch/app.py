@@ -22,6 +22,7 @@ from orchestrator.serving.switch.board import Board
 from orchestrator.serving.switch.ingress import Ingress
 from orchestrator.serving.switch.keeper import Keeper
 from orchestrator.switch.config import SwitchConfig, switch_config
+from orchestrator.switch.guard import LiveGuard
 from orchestrator.switch.guarding import Guard, Permissive
 
 INGRESS, KEEPER = "switch", "keeper"
@@ -72,7 +73,7 @@ def placed(config: SwitchConfig) -> SwitchConfig:
 
 
 def guard_of(config: SwitchConfig) -> Guard:
-    return Permissive()
+    return Permissive() if config.guard is None else LiveGuard(config.guard)
 
 
 def build(args: Mapping[str, Any]) -> serve.Application:

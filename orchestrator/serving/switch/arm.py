@@ -18,6 +18,8 @@ from orchestrator.switch.observation import ArmName
 KEEP_ALIVE_S = 2.0
 """Below every server's own (uvicorn's: 5 s): no request is sent down a connection that is being
 closed."""
+LOOKS = 8
+"""At the engine's counters, while one token is waited for."""
 _OURS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 PROBE = {"prompt": "1", "max_tokens": 1, "temperature": 0}
 
@@ -139,17 +141,26 @@ class Arm:
             self._become(alive, "answers" if alive else "silent")
 
     async def _alive(self, patience_s: float) -> bool:
-        since = self._heard_s
+        """Whether a token comes, for us or for anybody: ours may wait behind others' requests."""
+        since, self._progress = self._heard_s, None
+        token = asyncio.ensure_future(self._gives_a_token())
         try:
             async with asyncio.timeout(patience_s):
-                return await self._moves() or await self._gives_a_token()
+                while not token.done():
+                    if await self._moves():
+                        return True
+                    await asyncio.wait({token}, timeout=patience_s / LOOKS)
+                return token.result()
         except (OSError, aiohttp.ClientError, TimeoutError, ValueError, LookupError, TypeError):
-            # A token for somebody else, meanwhile, is as good.
             return self.up and self._heard_s > since
+        finally:
+            token.cancel()
+            # Its own error, if it has one, has been seen or does not matter any more.
+            await asyncio.gather(token, return_exceptions=True)
 
     async def _moves(self) -> bool:
-        """Whether the engine's own counters went on since they were read last: it works, if only on
-        answers that are sent when they are whole."""
+        """Whether the engine's own counters went on since the look before in this examination: it
+        works, if only on answers that are sent when they are whole."""
         if self.in_flight == 0:
             return False
         assert self._session is not None

@@ -90,6 +90,7 @@ class Board:
         return Standing(
             share=verdict.share if current and not self.settings.paused else 0.0,
             probe_share=verdict.probe_share if current else 0.0,
+            blocked=verdict.blocked,
             baseline_up=self.arms["baseline"].up,
             speculative_up=self.arms["speculative"].up,
             mirrored_in_flight=self.mirrored,

@@ -25,6 +25,8 @@ from orchestrator.switch.verdict import Seen, Verdict, conclude
 
 JUDGE_S = 0.25
 COUNTERS_S = 2.0
+SAVE_S = 10.0
+"""What only grows with time (a ramp's hold, what a guard has learned) is kept this often."""
 SILENT_S = 5.0
 """A replica that said nothing for so long is gone."""
 FRESH_S = 60.0
@@ -48,6 +50,7 @@ class Keeper:
         self._drafts_told_s = float("-inf")
         self._counters: CounterSnapshot | None = None
         self._pending: list[Observation] = []
+        self._saved_s = float("-inf")
 
     async def run(self) -> None:
         """For ever."""
@@ -73,8 +76,9 @@ class Keeper:
         before = self.verdict
         verdict = conclude(before, self._seen(settings, now_s))
         self._say(before, verdict, now_s)
-        if _lasting(verdict) != _lasting(before) or self._is_time(before, verdict):
+        if _lasting(verdict) != _lasting(before) or now_s - self._saved_s >= SAVE_S:
             self.store.decide(verdict)
+            self._saved_s = now_s
         self.verdict = verdict
         self.store.beat(now_s, {"callers": self._callers()})
         return verdict
@@ -96,6 +100,7 @@ class Keeper:
             },
             "share": self.verdict.share,
             "probe_share": self.verdict.probe_share,
+            "blocked": dict(self.verdict.blocked),
             "closed_by": list(self.verdict.closed_by),
             "alarms": list(self.verdict.alarms),
             "load_off": self.verdict.load_off,
@@ -166,10 +171,6 @@ class Keeper:
     def _rate(self) -> float:
         return sum(float(replica["rate_rps"]) for replica in self.replicas.values())
 
-    def _is_time(self, before: Verdict, verdict: Verdict) -> bool:
-        """What only grows with time (a ramp's hold) is kept once in a while."""
-        return int(before.ramp.held_s // 10) != int(verdict.ramp.held_s // 10)
-
     def _say(self, before: Verdict, now: Verdict, now_s: float) -> None:
         """Everything that changed, into the audit log, with what it rests on."""
         seen = {
@@ -189,6 +190,13 @@ class Keeper:
             why = "; ".join(reason.text for reason in self.view.reasons) or now.guard_state
             told.append((f"guard_{now.guard_state}", why, guard_as_plain(self.view)))
         fresh = before.policy != now.policy
+        for category in sorted(now.blocked.keys() ^ before.blocked.keys()):
+            reasons = [r.text for r in self.view.reasons if r.category == category]
+            if category in now.blocked:
+                why = "; ".join(reasons) or category
+                told.append(("category_fallback", why, {"category": category, **seen}))
+            else:
+                told.append(("category_return", category, {"category": category, **seen}))
         if now.closed_by != before.closed_by:
             if now.closed_by:
                 told.append(("fallback", "closed by " + ", ".join(now.closed_by), seen))
@@ -253,13 +261,15 @@ def guard_as_plain(view: GuardView) -> dict[str, Any]:
         "speculative_allowed": view.speculative_allowed,
         "since_s": view.since_s,
         "probe_share": view.probe_share,
+        "probe_at_s": view.probe_at_s,
+        "blocked_categories": dict(view.blocked_categories),
         "reasons": [asdict(reason) for reason in view.reasons],
         "figures": [asdict(figure) for figure in view.figures],
     }
 
 
 def _lasting(verdict: Verdict) -> Mapping[str, Any]:
-    """What of a verdict is kept as soon as it changes."""
-    return {name: value for name, value in vars(verdict).items() if name not in ("ramp",)} | {
-        "step": verdict.ramp.step
-    }
+    """What of a verdict is kept as soon as it changes: all that replicas obey."""
+    growing = ("ramp", "guard_snapshot")
+    kept = {name: value for name, value in vars(verdict).items() if name not in growing}
+    return kept | {"step": verdict.ramp.step}

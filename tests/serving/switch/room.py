@@ -111,9 +111,8 @@ class Switch:
         await self.board.open()
         listening = socket.create_server(("127.0.0.1", 0))
         self.port = listening.getsockname()[1]
-        server = uvicorn.Server(
-            uvicorn.Config(Ingress(self.board), lifespan="on", log_level="warning")
-        )
+        self.ingress = Ingress(self.board)
+        server = uvicorn.Server(uvicorn.Config(self.ingress, lifespan="on", log_level="warning"))
         serving = asyncio.create_task(server.serve([listening]))
         operators = [("olga", key_hash(OPERATOR))]
         runner = web.AppRunner(AdminApp(self.keeper, operators).app())
@@ -238,6 +237,7 @@ def config_for(folder: Path, **changes: Any) -> SwitchConfig:
             "arms": {arm: f"unix:{place}/{arm}.sock" for arm in ENGINES},
             "health": HEALTH,
             "arm_header": "x-arm",
+            "guard": None,
             "policy": {"mode": "fixed", "share": 1.0},
             **changes,
         }
