@@ -11,6 +11,7 @@
     ├── MeasurementInvalid             exit 5    nothing valid was measured
     ├── ClientFailed                   exit 70   the load generator itself died
     ├── MissingExtra                   exit 6    an optional package is not installed
+    ├── SwitchUnreachable              exit 3    a canary switch's admin API does not answer
     ├── TrackingUnavailable            exit 70   MLflow could not be written (a sweep goes on)
     ├── StoreError                     exit 70   records could not be written or read back
     └── Interrupted                    exit 130  the user pressed Ctrl-C
@@ -132,6 +133,10 @@ class MissingExtra(OrchestratorError):
 
 class TrackingUnavailable(OrchestratorError):
     exit_status = 70
+
+
+class SwitchUnreachable(OrchestratorError):
+    exit_status = 3
 
 
 class StoreError(OrchestratorError):

@@ -14,7 +14,7 @@ from orchestrator.errors import DeploymentError
 from orchestrator.records import FailureClass
 from orchestrator.serving.serve_file import ServedSwitch
 from orchestrator.serving.switch import app
-from orchestrator.serving.switch.admin import TOKEN_FILE
+from orchestrator.switch.keys import TOKEN_FILE
 
 START_S = 120.0
 POLL_S = 0.2

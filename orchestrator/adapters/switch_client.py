@@ -10,17 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import Fault, OrchestratorError, SpecError
+from orchestrator.errors import Fault, SpecError, SwitchUnreachable
+from orchestrator.switch.keys import TOKEN_FILE
 
 TOKEN_VARIABLE = "ORCHESTRATOR_SWITCH_TOKEN"
-TOKEN_FILE = "admin.token"
 TIMEOUT_S = 10.0
-
-
-class SwitchUnreachable(OrchestratorError):
-    """The admin API does not answer."""
-
-    exit_status = 3
 
 
 @dataclass(frozen=True)

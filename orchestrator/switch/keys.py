@@ -11,6 +11,8 @@ import hmac
 from collections.abc import Iterable
 
 PREFIX = "sk-switch-"
+TOKEN_FILE = "admin.token"
+"""In the state folder: an operator's token, where no operators are named."""
 SHORTEST = 20
 """Shorter ones are refused before they are hashed."""
 LONGEST = 512

@@ -28,11 +28,10 @@ from orchestrator.serving.switch.keeper import Keeper
 from orchestrator.serving.switch.metrics_page import metrics_page
 from orchestrator.serving.switch.refusals import error_body
 from orchestrator.switch.config import SwitchConfig
-from orchestrator.switch.keys import key_from, key_hash, owner
+from orchestrator.switch.keys import TOKEN_FILE, key_from, key_hash, owner
 from orchestrator.switch.policy import Policy
 from orchestrator.switch.settings import Settings
 
-TOKEN_FILE = "admin.token"
 LARGEST_BODY = 65_536
 WHO = web.RequestKey("who", str)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sqlite3
 import stat
@@ -11,15 +12,26 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import StoreError
-from orchestrator.serving.switch.admin import TOKEN_FILE, operators_of
+from orchestrator.adapters.switch_client import SwitchClient, token_of
+from orchestrator.cli import switch as verb
+from orchestrator.errors import SpecError, StoreError, SwitchUnreachable
+from orchestrator.serving.switch.admin import operators_of
 from orchestrator.serving.switch.board import Board
 from orchestrator.serving.switch.keeper import Keeper
 from orchestrator.serving.switch.store import SwitchStore
 from orchestrator.switch.guarding import Breach, GuardView, Permissive
-from orchestrator.switch.keys import key_hash
+from orchestrator.switch.keys import TOKEN_FILE, key_hash
 from orchestrator.switch.observation import Observation
-from tests.serving.switch.room import Engine, Switch, ask, config_for, question, switch, wait_for
+from tests.serving.switch.room import (
+    OPERATOR,
+    Engine,
+    Switch,
+    ask,
+    config_for,
+    question,
+    switch,
+    wait_for,
+)
 
 pytestmark = pytest.mark.slow  # a switch and two engines, on real time
 
@@ -254,3 +266,42 @@ def test_records_hold_no_text_unless_told_to(arms: dict[str, Engine], folder: Pa
         assert len(lines) == 1
         assert lines[0]["output_tokens"] == 8 and lines[0]["status"] == 200
         assert ("a secret" in json.dumps(lines)) == texts
+
+
+def test_the_verb_steers_a_switch(
+    front: Switch, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    verb.add_arguments(parser)
+    token = tmp_path / "token"
+    token.write_text(OPERATOR + "\n")
+
+    def run(*words: str) -> str:
+        where = ["--admin", f"http://127.0.0.1:{front.admin_port}", "--token-file", str(token)]
+        assert verb.run(parser.parse_args([words[0], *where, *words[1:]])) == 0
+        return capsys.readouterr().out
+
+    version = run("set", "--share", "0.25", "--why", "by hand").split()[-1]
+    wait_for(lambda: front.keeper.verdict.settings == int(version))
+    status = run("status")
+    assert "25% of callers" in status
+    assert f"version {version}, by olga: by hand" in status
+    assert json.loads(run("status", "--json"))["share"] == 0.25
+    run("pause", "--why", "lunch")
+    wait_for(lambda: front.keeper.verdict.paused)
+    assert "held at 0 by: paused" in run("status")
+    run("resume", "--why", "back")
+    lines = run("history", "--most", "20").splitlines()
+    assert [line.split()[3] for line in lines if "olga" in line][-3:] == [
+        "policy",
+        "pause",
+        "resume",
+    ]
+
+    token.write_text("sk-switch-" + "0" * 64)
+    with pytest.raises(SpecError, match="operator's token"):
+        run("status")
+    with pytest.raises(SwitchUnreachable, match="does not answer"):
+        SwitchClient("http://127.0.0.1:9", "x").get("/admin/state")
+    with pytest.raises(SpecError, match="--token-file"):
+        token_of(None, None)
