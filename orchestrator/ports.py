@@ -8,6 +8,8 @@
 | Asker | adapters.http | adapters.simulated |
 | Embedder | adapters.embedding | adapters.simulated |
 | Telemetry | adapters.local (host), adapters.nvml | adapters.simulated |
+| LoadStream | adapters.http | adapters.simulated |
+| FaultInjector | adapters.faults | adapters.simulated |
 | Executor | adapters.ray_tune | adapters.local |
 | Tracker | adapters.mlflow | adapters.local (none) |
 """
@@ -20,8 +22,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from orchestrator.errors import DeploymentError
-from orchestrator.plan.block import BlockPlan
+from orchestrator.plan.block import BlockPlan, Timeouts
 from orchestrator.plan.deployment import Deployment, DeploymentPair
+from orchestrator.plan.fresh import FreshRequests
 from orchestrator.plan.trial import Trial
 from orchestrator.records import (
     Arm,
@@ -106,6 +109,86 @@ class LoadClient(Protocol):
     def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedLoad:
+    """What a stream offers to each arm: so many in flight, or a Poisson rate. One is None."""
+
+    concurrency: int | None = None
+    rate_rps: float | None = None
+
+    @property
+    def level(self) -> float:
+        return float((self.concurrency or 0) if self.rate_rps is None else self.rate_rps)
+
+
+NO_LOAD = OfferedLoad(concurrency=0)
+
+
+class LoadStream(Protocol):
+    """Load on both arms at once that goes on until it is told otherwise.
+
+    Times are seconds since the stream was opened. Both arms are sent the same sequence of requests,
+    each at its own pace where the load is a number in flight. A request that fails is followed by
+    the next one after a second, so that a dead server is not stormed.
+    """
+
+    def offer(self, load: OfferedLoad) -> None:
+        """From now on; what is in flight goes on."""
+
+    def run_until(self, at_s: float) -> Mapping[Arm, Sequence[RequestRecord]]:
+        """Waits until then; the requests that have ended since the last call."""
+
+    def redirect(self, arm: Arm, endpoint: Endpoint) -> None:
+        """The arm answers there now; what is in flight fails by itself."""
+
+    def now_s(self) -> float: ...
+
+    def in_flight(self) -> int:
+        """Requests of both arms, at the last `run_until`."""
+
+    def next_index(self) -> int:
+        """Requests with a lower index may have been sent to an arm."""
+
+    def close(self) -> None:
+        """What is in flight is given up."""
+
+
+class OpenStream(Protocol):
+    def __call__(
+        self,
+        endpoints: Mapping[Arm, Endpoint],
+        requests: FreshRequests,
+        *,
+        first_index: int,
+        timeouts: Timeouts,
+    ) -> LoadStream: ...
+
+
+class FaultUnavailable(Exception):
+    """This fault cannot be injected here; the message says why."""
+
+
+class Injection(Protocol):
+    """A fault that holds for as long as it was asked to, and ends by itself, on time, whatever the
+    one who asked for it is waiting for meanwhile."""
+
+    def undo(self) -> None:
+        """Ends it now, whatever it takes. May be called twice."""
+
+
+class FaultInjector(Protocol):
+    """Makes things go wrong on purpose. `fault` is a `SoakFault` as plain JSON."""
+
+    def way_to(self, arm: Arm, endpoint: Endpoint, kinds: Sequence[str]) -> Endpoint:
+        """Where load is to be sent, so that faults of these kinds can be injected on its way."""
+
+    def inject(self, fault: Mapping[str, Any], endpoints: Mapping[Arm, Endpoint]) -> Injection:
+        """Into all these arms at once. Raises: FaultUnavailable."""
+
+    def close(self) -> None:
+        """Undoes what still holds, and ends what stood in the way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 |---|---|
 | `gpu_utilization` | fraction of time a kernel was running, 0..1 |
 | `gpu_memory_used_bytes` | in use on the device, by anyone |
+| `gpu_memory_total_bytes` | what the device has |
 | `gpu_power_w` | draw |
 | `gpu_sm_clock_hz` | clock of the multiprocessors at the moment |
 | `gpu_temperature_c` | of the chip |
@@ -126,6 +127,7 @@ def _readings(
     return {
         "gpu_utilization": None if utilization is None else utilization.gpu / 100,
         "gpu_memory_used_bytes": None if memory is None else float(memory.used),
+        "gpu_memory_total_bytes": None if memory is None else float(memory.total),
         "gpu_power_w": None if power_mw is None else power_mw / 1e3,
         "gpu_sm_clock_hz": None if clock_mhz is None else clock_mhz * 1e6,
         "gpu_temperature_c": _number(

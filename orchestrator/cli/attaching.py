@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.adapters.attached.access import Access, access_from
 from orchestrator.adapters.attached.deployer import AttachedDeployer
-from orchestrator.adapters.attached.redacted import RedactedAsker, RedactedClient
+from orchestrator.adapters.attached.redacted import RedactedAsker, RedactedClient, redacted
 from orchestrator.adapters.attached.survey import Survey, survey
 from orchestrator.adapters.attached.telemetry import AttachedTelemetry
 from orchestrator.adapters.embedding import installed_embedder
@@ -18,6 +18,7 @@ from orchestrator.adapters.http.prometheus import PrometheusProbe
 from orchestrator.adapters.local.executor import LocalExecutor
 from orchestrator.adapters.local.suites import LocalSuites
 from orchestrator.cli.preparation import Prepared
+from orchestrator.cli.soaking import soak_tools
 from orchestrator.decide.trial_result import PairJudge, slo_bounds
 from orchestrator.plan.block import Timeouts
 from orchestrator.plan.trial import Trial
@@ -94,8 +95,8 @@ class AttachedEngines:
         return LocalExecutor(run_job).run(jobs, on_progress, steering)
 
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
-        runner = self._runner(self.survey())
-        access = self.access
+        found = self.survey()
+        runner, access = self._runner(found), self.access
         LocalSuites(
             self._folder,
             SuiteRunner(
@@ -104,6 +105,15 @@ class AttachedEngines:
                 probe=runner.probe,
                 telemetry=runner.telemetry,
                 embedder=installed_embedder(),
+                soak=soak_tools(
+                    self._prepared,
+                    self._folder.path,
+                    runner.telemetry,
+                    can_restart=False,
+                    usage=found.counting.usage,
+                    tls=access.tls,
+                    redact=lambda record: redacted(record, access),
+                ),
             ),
         ).run_suites(jobs, on_progress)
 

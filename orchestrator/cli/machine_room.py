@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,15 @@ def measuring() -> Measuring:
 def _client() -> Any:
     """Off the engines' cores, where engines run on processors."""
     from orchestrator.adapters.http.client import HttpLoadClient
+
+    return HttpLoadClient(workers=1, cpus=load_cpus())
+
+
+def load_cpus() -> Collection[int] | None:
+    """Where load is sent from; None: from anywhere."""
     from orchestrator.serving.environment import allowed_cpus, client_cpus
 
-    return HttpLoadClient(
-        workers=1, cpus=client_cpus(allowed_cpus()) if app.runs_on_cpu() else None
-    )
+    return client_cpus(allowed_cpus()) if app.runs_on_cpu() else None
 
 
 def _telemetry(alongside: Callable[[], Iterable[int]]) -> Telemetry:

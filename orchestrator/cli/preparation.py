@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from orchestrator.errors import Fault, ModelUnavailable, SpecError, WorkloadError
 from orchestrator.models.facts import read_model_facts
@@ -17,6 +18,7 @@ from orchestrator.models.tokens import count_tokens
 from orchestrator.plan.block import Prompt, Timeouts
 from orchestrator.plan.expand import make_plan
 from orchestrator.plan.facts import ClusterFacts, ModelFacts, PromptSetFacts
+from orchestrator.plan.fresh import FreshRequests, fresh_requests
 from orchestrator.plan.plan import Plan
 from orchestrator.plan.prompts import TrialBlocks, block_plans, planned_offsets
 from orchestrator.plan.prompts import prompts_needed as prompts_needed_by
@@ -24,6 +26,7 @@ from orchestrator.plan.trial import Trial
 from orchestrator.ports import Job
 from orchestrator.run.suites.catalogue import SUITES
 from orchestrator.run.suites.job import SuiteJob, compared_pairs
+from orchestrator.run.suites.soak import soak_settings
 from orchestrator.spec.experiment import Experiment
 from orchestrator.spec.load import OpenLoad
 from orchestrator.spec.read import read_experiment
@@ -60,10 +63,39 @@ class Prepared:
         so that its engines are started once."""
         entries = [name for name in self.experiment.suites if name in SUITES]
         return [
-            SuiteJob(name, pair, self.plan.seed, SUITES[name].make().settings)
+            SuiteJob(name, pair, self.plan.seed, self._suite_settings(name))
             for pair in compared_pairs(self.plan.trials)
             for name in entries
         ]
+
+    def _suite_settings(self, name: str) -> Mapping[str, Any]:
+        if name != "soak":
+            return SUITES[name].make().settings
+        workloads = {name: prompts.hash for name, prompts in self.prompts.items()}
+        return soak_settings(self.experiment.soak, workloads)
+
+    def soak_requests(self) -> FreshRequests | None:
+        """What a soak sends; None where none is asked for. Raises: SpecError."""
+        if "soak" not in self.experiment.suites:
+            return None
+        refs = {trial.cell.workload.name: trial.cell.workload for trial in self.plan.trials}
+        soak = self.experiment.soak
+        longest = self.experiment.engine.get("max_model_len")
+        try:
+            return fresh_requests(
+                [(ref, self.prompts[name].prompts) for name, ref in refs.items()],
+                mix=soak.mix,
+                seed=self.plan.seed,
+                temperature=soak.temperature,
+                max_model_len=longest if isinstance(longest, int) else None,
+            )
+        except ValueError as error:
+            rule, hint = "must leave prompts to be sent", str(error)
+            raise SpecError([Fault(str(self.file), None, "soak", rule, hint=hint)]) from error
+
+    def timeouts(self) -> Timeouts:
+        limits = self.experiment.measure.timeouts
+        return Timeouts(limits.connect_s, limits.first_token_s, limits.stall_s, limits.total_s)
 
     def jobs(self) -> list[Job]:
         """The plan's trials with their blocks, in order; none where only suites are asked for."""
@@ -95,16 +127,13 @@ class Prepared:
         return Job(trial, self._blocks(trial, begin))
 
     def _blocks(self, trial: Trial, start: int) -> TrialBlocks:
-        timeouts = self.experiment.measure.timeouts
         return block_plans(
             trial,
             self.prompts[trial.cell.workload.name].prompts,
             start=start,
             order_seed=self.plan.seed,
             offsets=planned_offsets(self.trace_s),
-            timeouts=Timeouts(
-                timeouts.connect_s, timeouts.first_token_s, timeouts.stall_s, timeouts.total_s
-            ),
+            timeouts=self.timeouts(),
         )
 
 
@@ -125,7 +154,6 @@ def prepare(
     experiment = _with_native_dtype(read_experiment(file), cluster)
     if suites is not None:
         experiment = experiment.model_copy(update={"suites": suites})
-    _check_suites(experiment, file)
     models, missing = _models(experiment, offline=offline)
     target = models.get(experiment.target or "")
     counting = _counting(target)
@@ -144,14 +172,6 @@ def prepare(
     if experiment.simulated:
         _check_simulated(plan, str(file))
     return Prepared(file, experiment, plan, prompts, models, missing, trace_s)
-
-
-def _check_suites(experiment: Experiment, file: Path) -> None:
-    """Raises: SpecError for a suite that has a name but is not there yet."""
-    missing = [name for name in experiment.suites if name not in (PERFORMANCE, *SUITES)]
-    if missing:
-        rule, hint = "is not available yet in this version", f"available: {', '.join(SUITES)}"
-        raise SpecError([Fault(str(file), None, "suites", rule, n, hint) for n in missing])
 
 
 NATIVE = "native"

@@ -29,6 +29,7 @@ from orchestrator.ports import (
 )
 from orchestrator.records import Outcome
 from orchestrator.run.rehearsal import Rehearsal
+from orchestrator.run.soak.tools import SoakTools
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.run.suites.runner import SuiteRunner
 from orchestrator.run.trial import TrialRunner
@@ -129,6 +130,8 @@ class ClusterEngines:
         from orchestrator.adapters.embedding import installed_embedder
         from orchestrator.adapters.ray_cluster import NodePorts
         from orchestrator.adapters.ray_tune import RemotePool, drain_engine_events
+        from orchestrator.cli.machine_room import load_cpus
+        from orchestrator.cli.soaking import soak_tools
 
         self._open(_deployments([job.pair for job in jobs]))
         pool, ports = self._room.pool, NodePorts(_measuring(), self._room.agents)
@@ -138,6 +141,13 @@ class ClusterEngines:
             probe=ports,
             telemetry=ports,
             embedder=installed_embedder(),
+            soak=soak_tools(
+                self._prepared,
+                self._folder.path,
+                ports,
+                in_turn=self._room.in_turn,
+                cpus=load_cpus(),
+            ),
         )
         LocalSuites(
             self._folder, runner, lambda: drain_engine_events(pool, on_progress)
@@ -239,7 +249,7 @@ class _SimulatedEngines:
         from orchestrator.run.pool import Pool
 
         world = SimulatedWorld(prepared.experiment.seed)
-        self._folder, self._world = folder, world
+        self._prepared, self._folder, self._world = prepared, folder, world
         self._pool = Pool(SimulatedDeployer(world))
         self._runner = TrialRunner(
             pool=self._pool,
@@ -270,14 +280,25 @@ class _SimulatedEngines:
     def run_suites(self, jobs: Sequence[SuiteJob], on_progress: OnProgress) -> None:
         from orchestrator.adapters.simulated.asker import SimulatedAsker
         from orchestrator.adapters.simulated.embedder import BagOfWordsEmbedder
+        from orchestrator.adapters.simulated.stream import SimulatedSoak
 
         world = self._world
+        soaking, requests = SimulatedSoak(world), self._prepared.soak_requests()
         runner = SuiteRunner(
             pool=self._pool,
             asker=SimulatedAsker(world),
             probe=self._runner.probe,
             telemetry=self._runner.telemetry,
             embedder=BagOfWordsEmbedder(),
+            soak=None
+            if requests is None
+            else SoakTools(
+                open_stream=soaking.open,
+                requests=requests,
+                telemetry=self._runner.telemetry,
+                faults=lambda: soaking,
+                timeouts=self._prepared.timeouts(),
+            ),
             now=lambda: world.now_s,
             unix_s=lambda: world.unix_s,
         )

@@ -193,11 +193,16 @@ def _prefix_cache_hit_rate(block: BlockRecord) -> float | None:
     return hits / queries if hits is not None and queries else None
 
 
+LIMITS = ("_total_bytes", "_limit")
+"""How keys of samples end that say where a resource ends: no figures of a block."""
+
+
 def _telemetry(block: BlockRecord) -> dict[str, tuple[float, float]]:
     series: dict[str, list[float]] = {}
     for sample in block.samples:
         for key, value in sample.values.items():
-            series.setdefault(key, []).append(value)
+            if not key.partition("/")[0].endswith(LIMITS):
+                series.setdefault(key, []).append(value)
     return {key: (sum(v) / len(v), max(v)) for key, v in sorted(series.items())}
 
 

@@ -12,10 +12,12 @@ from orchestrator.run.suites.catalogue import SUITES
 from orchestrator.run.suites.job import SuiteJob
 
 
-def suite_seconds(name: str, plan: Plan) -> float:
+def suite_seconds(job: SuiteJob, plan: Plan) -> float:
     """Formula: subjects x requests x output tokens x seconds a token, one stream; at most the
-    suite's own limit. Engines start besides."""
-    entry = SUITES[name]
+    suite's own limit. A soak takes what its section says. Engines start besides."""
+    entry = SUITES[job.suite]
+    if entry.seconds is not None:
+        return entry.seconds(job.settings)
     tokens = entry.subjects * entry.requests * entry.output_tokens
     return min(entry.limit_s, tokens * plan.estimate.token_s)
 
@@ -26,9 +28,13 @@ def suites_text(plan: Plan, jobs: Sequence[SuiteJob]) -> str:
         return ""
     lines = ["", "Suites, after the trials, on every pair that is compared"]
     total = 0.0
+    first = {job.suite: job for job in reversed(jobs)}
     for name, pairs in Counter(job.suite for job in jobs).items():
-        entry, each_s = SUITES[name], suite_seconds(name, plan)
+        entry, each_s = SUITES[name], suite_seconds(first[name], plan)
         total += pairs * each_s
+        if entry.seconds is not None:
+            lines.append(f"  {name}: {pairs} x {duration(each_s)} of load on both engines")
+            continue
         again = ", with the baseline relaunched" if entry.subjects > 2 else ""
         lines.append(
             f"  {name}: {pairs} x about {duration(each_s)} ({entry.requests} requests to each "
@@ -46,7 +52,7 @@ def suites_as_json(plan: Plan, jobs: Sequence[SuiteJob]) -> list[dict[str, Any]]
             "label": job.label(),
             "baseline": job.pair.baseline.key,
             "speculative": job.pair.speculative.key,
-            "about_s": suite_seconds(job.suite, plan),
+            "about_s": suite_seconds(job, plan),
         }
         for job in jobs
     ]

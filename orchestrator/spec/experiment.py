@@ -16,6 +16,7 @@ from orchestrator.spec.placement import Placement
 from orchestrator.spec.sampling import RequestSampling
 from orchestrator.spec.search import OF_THE_SLO, Search, Suite
 from orchestrator.spec.section import Name, Section, Text, Whole, broken, defaults
+from orchestrator.spec.soak import Soak
 from orchestrator.spec.sweep import Sweep
 from orchestrator.spec.tracking import Tracking
 from orchestrator.spec.workload import Workload
@@ -55,6 +56,7 @@ class Experiment(Section):
     slo: Slo = Field(default_factory=dict)
     search: Search = defaults()
     suites: tuple[Suite, ...] = Field(default=("performance",), min_length=1)
+    soak: Soak = defaults()
     scenarios: tuple[Scenario, ...] = ()
     cost: Cost | None = None
     tracking: Tracking = defaults()
@@ -161,6 +163,19 @@ class Experiment(Section):
                 key=("measure", "looks"),
                 involves=[("search", "scheduler"), ("search", "preset")],
             )
+        return self
+
+    @model_validator(mode="after")
+    def _soak_mixes_workloads_of_this_file(self) -> Experiment:
+        known = [workload.name for workload in self.workloads]
+        for name in self.soak.mix:
+            if name not in known:
+                raise broken(
+                    f"must name workloads of this file ({', '.join(known)})",
+                    value=f"'{name}'",
+                    key=("soak", "mix", name),
+                    involves=[("workloads",)],
+                )
         return self
 
     @property

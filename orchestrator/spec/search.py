@@ -32,8 +32,8 @@ SUITE_NAMES = OneOf(
         "boundary",
         "isolation",
         "observability",
-    ),
-    later=("soak",),
+        "soak",
+    )
 )
 Suite = Annotated[str, SUITE_NAMES]
 

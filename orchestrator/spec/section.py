@@ -67,20 +67,13 @@ def broken(
 
 @dataclass(frozen=True)
 class OneOf:
-    """A name out of a fixed list. `later` names are known but refused: they do nothing yet."""
+    """A name out of a fixed list."""
 
     available: tuple[str, ...]
-    later: tuple[str, ...] = ()
 
     def checked(self, name: str) -> str:
         if name in self.available:
             return name
-        if name in self.later:
-            raise broken(
-                "is not available yet in this version",
-                value=f"'{name}'",
-                hint=f"available: {', '.join(self.available)}",
-            )
         close = nearest(name, self.available)
         raise broken(
             f"must be one of {', '.join(self.available)}",

@@ -5,6 +5,7 @@ The JSON is written last: a block exists when its JSON does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,7 @@ def block_stem(block: BlockRecord) -> str:
 def write_block(folder: Path, block: BlockRecord) -> Path:
     """Write `block` into `folder` and return the path of its JSON. Raises: StoreError."""
     stem = block_stem(block)
-    rows = [_request_row(request) for request in block.requests]
-    table = pa.Table.from_pylist(rows, schema=_REQUEST_COLUMNS)
-    write_atomically(
-        folder / f"{stem}.parquet",
-        lambda temporary: pq.write_table(table, temporary, compression="zstd"),
-    )
+    write_requests(folder / f"{stem}.parquet", block.requests)
     facts = {
         field.name: getattr(block, field.name)
         for field in fields(block)
@@ -77,6 +73,16 @@ def write_block(folder: Path, block: BlockRecord) -> Path:
     path = folder / f"{stem}.json"
     write_json(path, facts)
     return path
+
+
+def write_requests(path: Path, requests: Sequence[RequestRecord], *, durable: bool = True) -> None:
+    """One row a request. Raises: StoreError."""
+    table = pa.Table.from_pylist([_request_row(one) for one in requests], schema=_REQUEST_COLUMNS)
+    write_atomically(
+        path,
+        lambda temporary: pq.write_table(table, temporary, compression="zstd"),
+        durable=durable,
+    )
 
 
 def read_block(path: Path) -> BlockRecord:

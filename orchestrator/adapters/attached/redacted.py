@@ -19,17 +19,20 @@ class RedactedClient:
 
     def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation:
         seen = self._client.run_block(endpoint, block)
-        return replace(seen, requests=tuple(self._redacted(record) for record in seen.requests))
+        requests = tuple(redacted(record, self._access) for record in seen.requests)
+        return replace(seen, requests=requests)
 
     def close(self) -> None:
         self._client.close()
 
-    def _redacted(self, record: RequestRecord) -> RequestRecord:
-        text = self._access.masked(record.text)
-        error_text = self._access.masked(record.error_text)
-        if text == record.text and error_text == record.error_text:
-            return record
-        return replace(record, text=text, error_text=error_text)
+
+def redacted(record: RequestRecord, access: Access) -> RequestRecord:
+    """The record with the key masked, wherever the server quoted it."""
+    text = access.masked(record.text)
+    error_text = access.masked(record.error_text)
+    if text == record.text and error_text == record.error_text:
+        return record
+    return replace(record, text=text, error_text=error_text)
 
 
 class RedactedAsker:

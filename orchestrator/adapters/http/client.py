@@ -51,7 +51,7 @@ class HttpLoadClient:
             raise ValueError(f"workers >= 0 must hold, got {workers}")
         self._options = ClientOptions(usage, Tls(tls_ca_file, tls_verify))
         self._wanted, self._cpus = workers, cpus
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
         self._here: tuple[LoopRunner, Session] | None = None
 
     def run_block(self, endpoint: Endpoint, block: BlockPlan) -> BlockObservation:
@@ -65,16 +65,16 @@ class HttpLoadClient:
         parts = split_block(block, self._wanted)
         try:
             while len(self._workers) < len(parts):
-                self._workers.append(_Worker(self._options, self._cpus))
+                self._workers.append(Worker(self._options, self._cpus))
             used = self._workers[: len(parts)]
-            plain = _picklable(endpoint)
+            plain = picklable(endpoint)
             for worker, part in zip(used, parts, strict=True):
                 worker.send("prepare", plain, part)
-            _all(used, _Worker.receive)
+            replies_of(used, Worker.receive)
             start_s = time.monotonic() + _LEAD_S
             for worker in used:
                 worker.send("go", start_s)
-            observations = cast(list[BlockObservation], _all(used, _Worker.receive))
+            observations = cast(list[BlockObservation], replies_of(used, Worker.receive))
         except ValueError:
             raise
         except BaseException:
@@ -113,11 +113,11 @@ class HttpLoadClient:
         return runner.run(session.go(time.monotonic()))
 
 
-def _picklable(endpoint: Endpoint) -> Endpoint:
+def picklable(endpoint: Endpoint) -> Endpoint:
     return Endpoint(endpoint.name, endpoint.base_url, endpoint.model, dict(endpoint.headers))
 
 
-def _all(workers: list[_Worker], ask: Callable[[_Worker], Any]) -> list[Any]:
+def replies_of(workers: list[Worker], ask: Callable[[Worker], Any]) -> list[Any]:
     """Every worker's reply; a refused plan is raised only after all have answered."""
     replies: list[Any] = []
     refused: ValueError | None = None
@@ -131,7 +131,9 @@ def _all(workers: list[_Worker], ask: Callable[[_Worker], Any]) -> list[Any]:
     return replies
 
 
-class _Worker:
+class Worker:
+    """A process of the load generator; it ends with the pipe to it."""
+
     def __init__(self, options: ClientOptions, cpus: Collection[int] | None) -> None:
         root = str(Path(orchestrator.__file__).parent.parent)
         path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

@@ -6,6 +6,9 @@
 | `host_memory_used_bytes` | total − available | - |
 | `host_load` | load average over one minute | the system has none |
 | `process_rss_bytes` | resident memory of the engine's processes, summed | no pids |
+| `process_count`, `process_threads`, `process_open_files` | summed over them | no pids |
+| `process_open_files_limit` | the smallest soft limit of one of them | no pids, or no such limit |
+| `host_memory_total_bytes` | what the host has | - |
 | `process_cpu_fraction` | their CPU time, of all cores, 0..1 | no pids |
 | `host_foreign_cpu_fraction` | cores kept busy by others than engine and client | no pids |
 
@@ -27,6 +30,7 @@ from dataclasses import dataclass
 import psutil
 
 from orchestrator.adapters.local.host_facts import load_average
+from orchestrator.adapters.local.process_resources import resources_of
 from orchestrator.adapters.local.process_tree import descendants, parents
 from orchestrator.adapters.local.sampling import PERIOD_S, SamplingRun
 from orchestrator.ports import Endpoint, TelemetryRun
@@ -67,6 +71,7 @@ class HostReader:
         self._client: dict[int, psutil.Process] = {}
         self._cpu_s: dict[tuple[int, float], float] = {}
         self._tree_at_s = -1e9
+        self._resources: dict[str, float] = {}
         self._refresh_tree()
         self._at_s = clock()
         self._host_at = _host_times()
@@ -86,7 +91,10 @@ class HostReader:
         self._at_s, self._host_at = now, (busy_s, total_s)
 
         now_memory = psutil.virtual_memory()
-        values = {"host_memory_used_bytes": float(now_memory.total - now_memory.available)}
+        values = {
+            "host_memory_used_bytes": float(now_memory.total - now_memory.available),
+            "host_memory_total_bytes": float(now_memory.total),
+        }
         load = load_average()
         if load is not None:
             values["host_load"] = load[0]
@@ -95,6 +103,7 @@ class HostReader:
         if self._engine_roots and wall_s > 0:
             cores = psutil.cpu_count() or 1
             values["process_rss_bytes"] = self._rss_bytes()
+            values |= self._resources
             values["process_cpu_fraction"] = _fraction(engine_s / wall_s / cores)
             if host_total_s > 0:
                 foreign_s = host_busy_s - engine_s - client_s
@@ -108,6 +117,7 @@ class HostReader:
         client = (descendants([self._own_root], parent_of) | self._alongside) - engine
         self._engine = _followed(self._engine, engine)
         self._client = _followed(self._client, client)
+        self._resources = resources_of(self._engine.values())
 
     def _used_s(self, processes: dict[int, psutil.Process]) -> float:
         """CPU seconds since the last reading. A process that ended took its last bit with it."""

@@ -116,7 +116,9 @@ class _Asking:
 
     def _ended(self, job: Job) -> Iterable[Arrival]:
         sent = job.tag
-        assert isinstance(sent, _Sent) and job.end_s is not None
+        if not isinstance(sent, _Sent):
+            return []  # somebody else's request in the same engine
+        assert job.end_s is not None
         answer = _limited(sent.ask, _generated(sent))
         self._answers[sent.index] = answer
         began_s = job.arrival_s - sent.sending_s

@@ -203,7 +203,7 @@ def _reader(key: str) -> Callable[[Any], Any]:
         return lambda value: _by_name(value, one)
     if key in _TEXTS:
         return lambda value: _one_of(value, _TEXTS[key])
-    if key in ("garbage_output", "first_life_only"):
+    if key in ("garbage_output", "first_life_only", "cured_by_flush"):
         return _flag
     if key == "defects":
         return _defects

@@ -30,7 +30,7 @@ def drive(
     order = count()
     agenda = [(at_s, next(order), job) for at_s, job in arrivals]
     heapq.heapify(agenda)
-    watch = _Watch(timeouts)
+    watch = Watch(timeouts)
     while agenda or engine.scheduler.has_work:
         while agenda and agenda[0][0] <= engine.now_s:
             at_s, _, job = heapq.heappop(agenda)
@@ -67,7 +67,7 @@ def _extend(
         heapq.heappush(agenda, (at_s, next(order), job))
 
 
-def _wait_out(engine: SimulatedEngine, agenda: list[tuple[float, int, Job]], watch: _Watch) -> None:
+def _wait_out(engine: SimulatedEngine, agenda: list[tuple[float, int, Job]], watch: Watch) -> None:
     """A hung engine: time goes on to the next arrival or the next timeout."""
     candidates = (watch.next_s(), agenda[0][0] if agenda else None)
     moments = [at_s for at_s in candidates if at_s is not None]
@@ -76,7 +76,7 @@ def _wait_out(engine: SimulatedEngine, agenda: list[tuple[float, int, Job]], wat
     engine.idle_until(min(moments))
 
 
-class _Watch:
+class Watch:
     """Deadlines of the client, looked at lazily: a chunk moves a deadline, the heap does not."""
 
     def __init__(self, timeouts: Timeouts | None) -> None:

@@ -45,6 +45,7 @@ class SimulatedEngine:
         self.born_s = at_s
         """Clock reading at which the engine began to answer."""
         self.now_s = at_s
+        self._fresh_s = at_s
         self.counters = Counters()
         self.leaked_bytes = 0.0
         self.scheduler = Scheduler(configuration.limits, configuration.kv_capacity_tokens)
@@ -77,6 +78,11 @@ class SimulatedEngine:
         return self.now_s - self.born_s
 
     @property
+    def worn_s(self) -> float:
+        """For how long its drifts have gone on."""
+        return self.now_s - self._fresh_s
+
+    @property
     def memory_bytes(self) -> float:
         return self.configuration.model.memory_bytes + self.leaked_bytes
 
@@ -104,13 +110,22 @@ class SimulatedEngine:
             return False
         if self._submitted == faults.error_mid_stream_on_request:
             self._to_break.append(job)
-        self.acceptance.prepare(job, self.age_s)
+        self.acceptance.prepare(job, self.worn_s)
         self.scheduler.waiting.append(job)
         return True
 
     def abort(self, job: Job) -> None:
         """Forgets a request whose client went away."""
         self.scheduler.remove(job)
+
+    def flush(self) -> None:
+        """Its caches are emptied; what wears it out is gone only where that was planted."""
+        if self.configuration.drifts.cured_by_flush:
+            self._fresh_s, self.leaked_bytes = self.now_s, 0.0
+
+    def stop_for(self, seconds: float) -> None:
+        """Stands still for so long from now on, as a stopped process does."""
+        self._incidents.plant_stall(self.now_s, seconds)
 
     def crash(self) -> list[Job]:
         """Dies now; whoever was being served is dropped and returned."""
@@ -212,11 +227,11 @@ class SimulatedEngine:
         return cost
 
     def _growth(self) -> float:
-        return max(0.0, self.configuration.drifts.step_factor(self.now_s - self.born_s))
+        return max(0.0, self.configuration.drifts.step_factor(self.worn_s))
 
     def _decode(self, length: int) -> list[Job]:
         decoding, end = self.scheduler.decoding, self.now_s
-        accepted = self.acceptance.draw(decoding, length, self.age_s) if length else None
+        accepted = self.acceptance.draw(decoding, length, self.worn_s) if length else None
         ended: list[Job] = []
         generated = 0
         for index, job in enumerate(decoding):

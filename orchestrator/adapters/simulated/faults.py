@@ -20,6 +20,8 @@ class Faults:
     hang_from_s: float | None = None
     stall_at_s: float | None = None
     stall_s: float = 0.0
+    stall_every_s: float | None = None
+    """From the first stall on, another one after so long, again and again."""
     error_on_request: int | None = None
     """The n-th request (from 1) is answered with HTTP 500."""
     error_mid_stream_on_request: int | None = None
@@ -43,6 +45,8 @@ class Drifts:
     step_growth_per_hour: float = 0.0
     """Step time is multiplied by 1 + rate · hours."""
     leak_bytes_per_s: float = 0.0
+    cured_by_flush: bool = False
+    """An emptied cache undoes them, too."""
     leak_when: Literal["always", "speculating", "not_speculating"] = "always"
     """`not_speculating`: only in steps where the speculation length is 0 (never while idle)."""
 
@@ -75,6 +79,7 @@ class Incidents:
 
         self.crash_s, self._hang_s = on_clock(faults.crash_at_s), on_clock(faults.hang_from_s)
         self._stall_s, self._stall_length_s = on_clock(faults.stall_at_s), faults.stall_s
+        self._stall_every_s = math.inf if faults.stall_every_s is None else faults.stall_every_s
         self.first_s = min(self.crash_s, self._hang_s, self._stall_s)
         """Before this moment nothing happens: the engine need not ask."""
         self.crashed = False
@@ -94,5 +99,11 @@ class Incidents:
         """Extra seconds of a step that would end at `end_s`; a stall is felt once."""
         if end_s < self._stall_s:
             return 0.0
-        self._stall_s = math.inf
-        return self._stall_length_s
+        length_s = self._stall_length_s
+        self.plant_stall(self._stall_s + self._stall_every_s, length_s)
+        return length_s
+
+    def plant_stall(self, at_s: float, length_s: float) -> None:
+        """The next stall, in place of the one that was planned."""
+        self._stall_s, self._stall_length_s = at_s, length_s
+        self.first_s = min(self.crash_s, self._hang_s, self._stall_s)

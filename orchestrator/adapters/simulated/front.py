@@ -75,6 +75,9 @@ class Front:
     def _handle(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Reply | Generation:
+        if path == "/reset_prefix_cache" and method == "POST":
+            self._engine.flush()
+            return Reply(200)
         pages = {"/health": self._health, "/version": _version, "/metrics": self._metrics}
         page = {**pages, "/v1/models": self._models}.get(path)
         kind = _KINDS.get(path)

@@ -14,6 +14,7 @@ from orchestrator.adapters.simulated.answers import (
     count_tokens,
     natural_length,
 )
+from orchestrator.adapters.simulated.configuration import EngineConfiguration
 from orchestrator.adapters.simulated.drive import Arrival, drive
 from orchestrator.adapters.simulated.engine import SimulatedEngine
 from orchestrator.adapters.simulated.in_process import unix_of
@@ -27,7 +28,7 @@ PUNCTUAL = ClientHealth(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class Turn:
     """What a job stands for: turn `index` of a planned conversation."""
 
     planned: PlannedRequest
@@ -55,7 +56,7 @@ class SimulatedLoadClient:
             began_s = self._world.enter(room.engine)
             sent = _Block(room, block, began_s).send()
             self._world.leave(room.engine)
-        records = tuple(_record(job, began_s) for job in sent)
+        records = tuple(record_of(job, began_s) for job in sent)
         ends = [record.end_s for record in records if record.end_s is not None]
         return BlockObservation(unix_of(began_s), max(ends, default=0.0), records, self._health)
 
@@ -125,7 +126,7 @@ class _Block:
         planned = next(self._rest, None)
         return [] if planned is None else [(at_s, self._job(planned, 0, ""))]
 
-    def _following_turn(self, turn: _Turn, job: Job) -> Job | None:
+    def _following_turn(self, turn: Turn, job: Job) -> Job | None:
         prompt, index = turn.planned.prompt, turn.index
         more = self._plan.history != "first_turn" and index + 1 < len(prompt.turns)
         if not more or job.error is not None:
@@ -137,34 +138,56 @@ class _Block:
         return self._job(turn.planned, index + 1, f"{turn.history}{prompt.turns[index]}{said}")
 
     def _job(self, planned: PlannedRequest, index: int, history: str) -> Job:
-        prompt, model = planned.prompt, self._configuration.model
-        temperature = self._plan.sampling.temperature
-        text = f"{prompt.system or ''}{history}{prompt.turns[index]}"
-        counted = prompt.tokens if index == 0 else None
-        ends_at = natural_length(
-            text, seed=planned.seed, temperature=temperature, mean=model.natural_output_tokens
-        )
-        stops = not self._plan.fixed_length and ends_at < planned.max_tokens
-        answer = answer_to(
-            text,
-            seed=planned.seed,
-            temperature=temperature,
-            garbage=self._configuration.faults.garbage_output,
-        )
-        job = Job(
-            planned.request_id,
-            count_tokens(text) if counted is None else counted,
-            ends_at if stops else planned.max_tokens,
-            category=prompt.category,
-            temperature=temperature,
-            tag=_Turn(planned, index, history, answer, stops),
+        job = job_of(
+            planned,
+            self._configuration,
+            temperature=self._plan.sampling.temperature,
+            fixed_length=self._plan.fixed_length,
+            index=index,
+            history=history,
         )
         self._sent.append(job)
         return job
 
 
-def _turn_of(job: Job) -> _Turn:
-    assert isinstance(job.tag, _Turn)
+def job_of(
+    planned: PlannedRequest,
+    configuration: EngineConfiguration,
+    *,
+    temperature: float,
+    fixed_length: bool,
+    index: int = 0,
+    history: str = "",
+) -> Job:
+    """Turn `index` of a planned conversation, as an engine gets it."""
+    prompt = planned.prompt
+    text = f"{prompt.system or ''}{history}{prompt.turns[index]}"
+    counted = prompt.tokens if index == 0 else None
+    ends_at = natural_length(
+        text,
+        seed=planned.seed,
+        temperature=temperature,
+        mean=configuration.model.natural_output_tokens,
+    )
+    stops = not fixed_length and ends_at < planned.max_tokens
+    answer = answer_to(
+        text,
+        seed=planned.seed,
+        temperature=temperature,
+        garbage=configuration.faults.garbage_output,
+    )
+    return Job(
+        planned.request_id,
+        count_tokens(text) if counted is None else counted,
+        ends_at if stops else planned.max_tokens,
+        category=prompt.category,
+        temperature=temperature,
+        tag=Turn(planned, index, history, answer, stops),
+    )
+
+
+def _turn_of(job: Job) -> Turn:
+    assert isinstance(job.tag, Turn)
     return job.tag
 
 
@@ -173,7 +196,8 @@ def _end(job: Job) -> float:
     return job.end_s
 
 
-def _record(job: Job, began_s: float) -> RequestRecord:
+def record_of(job: Job, began_s: float) -> RequestRecord:
+    """A job that has ended, as a streaming client sees it; times relative to `began_s`."""
     turn = _turn_of(job)
     failed = job.error is not None
     return RequestRecord(

@@ -10,6 +10,7 @@ from orchestrator.analyse.suites.isolation import judge_isolation
 from orchestrator.analyse.suites.losslessness import judge_losslessness
 from orchestrator.analyse.suites.observability import judge_observability
 from orchestrator.analyse.suites.quality import judge_quality
+from orchestrator.analyse.suites.soak import judge_soak
 from orchestrator.run.suites.record import SuiteRecord, SuiteResult
 
 Judge = Callable[[SuiteRecord], SuiteResult]
@@ -21,4 +22,5 @@ JUDGES: dict[str, Judge] = {
     "observability": judge_observability,
     "losslessness": judge_losslessness,
     "quality": judge_quality,
+    "soak": judge_soak,
 }

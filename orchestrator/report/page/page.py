@@ -39,6 +39,7 @@ from orchestrator.report.page.facts import environment_rows, prompt_rows
 from orchestrator.report.page.load_panels import load_figures
 from orchestrator.report.page.map_panels import map_figures
 from orchestrator.report.page.panel import Figure
+from orchestrator.report.page.soak_panels import has_soak, soak_figure
 from orchestrator.report.page.speedup_panels import speedup_figures
 from orchestrator.report.page.stage_panels import stage_figure
 from orchestrator.report.page.suite_view import suite_views
@@ -112,7 +113,8 @@ def _sections(result: SweepResult, words: Words) -> Iterator[Section]:
     yield Section("acceptance", words("page.acceptance"), tuple(acceptance_figures(result, words)))
     latency, pareto, pairs, machine = load_figures(result, words)
     yield Section("service", words("page.service"), (latency, pareto))
-    yield Section("stability", words("page.stability"), (pairs, machine))
+    soaked = [soak_figure(result, words)] if has_soak(result.suite_runs) else []
+    yield Section("stability", words("page.stability"), (pairs, machine, *soaked))
     stages = (stage_figure(result, words), *map_figures(result, words))
     yield Section("stage", words("page.stage"), stages)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from orchestrator.run.suites.boundary import BoundarySuite
 from orchestrator.run.suites.functional import FunctionalSuite
@@ -11,6 +13,7 @@ from orchestrator.run.suites.isolation import IsolationSuite
 from orchestrator.run.suites.losslessness import LosslessnessSuite
 from orchestrator.run.suites.observability import ObservabilitySuite
 from orchestrator.run.suites.quality import QualitySuite
+from orchestrator.run.suites.soak import SoakSuite
 from orchestrator.run.suites.suite import Suite
 
 
@@ -27,6 +30,19 @@ class Entry:
     """3 with the baseline relaunched."""
     limit_s: float = 3600.0
     """No case is begun after so long; the record then says that it is not complete."""
+    with_settings: Callable[[Mapping[str, Any]], Suite] | None = None
+    """Makes it with what the experiment's file says of it; None: it has no section there."""
+    seconds: Callable[[Mapping[str, Any]], float] | None = None
+    """How long it takes by its settings; None: as long as its requests."""
+
+    def of(self, settings: Mapping[str, Any]) -> Suite:
+        return self.make() if self.with_settings is None else self.with_settings(settings)
+
+
+def _soak_seconds(settings: Mapping[str, Any]) -> float:
+    """The soak and its controls."""
+    controls = sum(bool(settings[f"{name}_control"]) for name in ("flush", "restart"))
+    return float(settings["duration"] + controls * settings["control_s"])
 
 
 SUITES: dict[str, Entry] = {
@@ -36,4 +52,12 @@ SUITES: dict[str, Entry] = {
     "observability": Entry(ObservabilitySuite, requests=90, output_tokens=24, limit_s=600),
     "losslessness": Entry(LosslessnessSuite, requests=860, output_tokens=18, subjects=3),
     "quality": Entry(QualitySuite, requests=608, output_tokens=80, subjects=3),
+    "soak": Entry(
+        SoakSuite,
+        requests=0,
+        output_tokens=0,
+        limit_s=math.inf,
+        with_settings=SoakSuite,
+        seconds=_soak_seconds,
+    ),
 }

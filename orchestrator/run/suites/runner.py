@@ -11,14 +11,17 @@ from typing import Literal
 from orchestrator.errors import DeploymentError, OrchestratorError, StoreError
 from orchestrator.ports import Asker, Embedder, PairProvider, ServerProbe, Telemetry
 from orchestrator.records import ARMS, FailureClass, Outcome
+from orchestrator.run.soak.tools import SoakTools
 from orchestrator.run.suites.catalogue import SUITES
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.run.suites.record import SuiteRecord
 from orchestrator.run.suites.subjects import LeasedSubjects
 from orchestrator.run.suites.suite import Bench
+from orchestrator.store.soak_keeper import SoakFiles
 from orchestrator.store.suite_folder import SuiteFolder
 
 _TRACE_LINES = 40
+RAW_MB = 1e6
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class SuiteRunner:
     probe: ServerProbe
     telemetry: Telemetry
     embedder: Embedder | None = None
+    soak: SoakTools | None = None
     now: Callable[[], float] = time.monotonic
     unix_s: Callable[[], float] = time.time
 
@@ -44,7 +48,7 @@ class SuiteRunner:
             self.pool, job.pair, job.again, self.telemetry, holder=f"suite-{job.id}"
         )
         try:
-            record = self._record(job, subjects, say)
+            record = self._record(job, subjects, folder, say)
         except StoreError:
             raise
         except DeploymentError as error:
@@ -66,7 +70,11 @@ class SuiteRunner:
         return outcome
 
     def _record(
-        self, job: SuiteJob, subjects: LeasedSubjects, say: Callable[[str], None]
+        self,
+        job: SuiteJob,
+        subjects: LeasedSubjects,
+        folder: SuiteFolder,
+        say: Callable[[str], None],
     ) -> SuiteRecord:
         entry = SUITES[job.suite]
         for arm in ARMS:
@@ -83,9 +91,11 @@ class SuiteRunner:
             say=say,
             seed=job.seed,
             embedder=self.embedder,
+            soak=self.soak,
+            keeper=SoakFiles(folder, job.id, RAW_MB * job.settings.get("raw_mb", 0.0)),
             started_unix_s=self.unix_s(),
         )
-        record = entry.make().run(bench)
+        record = entry.of(job.settings).run(bench)
         return replace(record, engines=subjects.engines)
 
     def _outcome(

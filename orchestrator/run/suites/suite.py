@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from orchestrator.ports import Answer, Ask, Asker, Embedder, Endpoint, ServerProbe
 from orchestrator.records import ARMS
+from orchestrator.run.soak.tools import SoakKeeper, SoakTools
 from orchestrator.run.suites.record import Asked, Health, Subject, SuiteRecord
 
 
@@ -61,6 +62,9 @@ class Bench:
     started_unix_s: float = 0.0
     embedder: Embedder | None = None
     """None: the optional package is not installed; what needs it is said to be not available."""
+    soak: SoakTools | None = None
+    """None: no continuous load can be sent."""
+    keeper: SoakKeeper | None = None
     asked: list[Asked] = field(default_factory=list)
     health: list[Health] = field(default_factory=list)
 

@@ -250,6 +250,21 @@ const charts = (() => {
       }));
     },
 
+    soak(panel, width) {
+      const range = ["var(--c-1)", "var(--c0)"];
+      const text = (d) => `${d.arm}\n${d.hours.toPrecision(3)} h\n${d3.format(".4~s")(d.value)}`;
+      return Plot.plot(base(width, 230, {
+        x: { domain: [0, d3.max(panel.points, (d) => d.hours) * 1.02 || 1] }, y: { zero: false, nice: true },
+        color: { type: "ordinal", domain: panel.arms, range },
+        marks: [
+          Plot.gridY({ ticks: 5 }), axisX(panel.x, { ticks: Math.max(3, width / 90) }), axisY(panel.y, { ticks: 5, tickFormat: "~s" }),
+          Plot.lineY(panel.points, { x: "hours", y: "value", stroke: "arm", strokeOpacity: 0.45 }),
+          Plot.dot(panel.points, { x: "hours", y: "value", fill: "arm", r: 2.2, title: text }),
+          tip(panel.points, { x: "hours", y: "value" }, text),
+        ],
+      }));
+    },
+
     stages(panel, width) {
       const rows = [...new Set(panel.points.map((d) => d.cell))];
       const left = Math.min(width * 0.45, 8 + 6.1 * d3.max(rows, (d) => d.length));
@@ -289,6 +304,7 @@ const charts = (() => {
 
   const LEGENDS = {
     distribution: () => [[say("baseline"), "var(--c-1)", "circle"], [say("speculative"), "var(--c0)", "cross"]],
+    soak: (panel) => panel.arms.map((name, i) => [name, ["var(--c-1)", "var(--c0)"][i], "circle"]),
     stages: (panel) => panel.stages.map((name, i) => [name, ["var(--c1)", "var(--c0)", "var(--c2)", "var(--c-1)"][i], "square"]),
   };
   const SHAPES = { circle: d3.symbolCircle, square: d3.symbolSquare, triangle: d3.symbolTriangle, diamond: d3.symbolDiamond, star: d3.symbolStar, hexagon: d3.symbolCircle, wye: d3.symbolWye, cross: d3.symbolCross };

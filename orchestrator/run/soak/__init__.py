@@ -1,0 +1,1 @@
+"""A soak: load that goes on for hours, on both arms side by side."""
