@@ -6,6 +6,7 @@ What both arms share is not blamed on speculation: it is shown as `fail in both`
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from orchestrator.analyse.soak.facts import SoakFacts, soak_facts
@@ -106,8 +107,15 @@ def _notes(
         )
     short = [one.name for one in judged if one.case.status is CaseStatus.CANNOT_TELL]
     if short:
-        yield f"too short, or too unsteady, to tell of: {', '.join(short)}"
+        yield f"too short, or too unsteady, to tell of: {', '.join(_by_figure(short))}"
     yield _restarts(facts, judged, controls)
+
+
+def _by_figure(names: Sequence[str]) -> Iterator[str]:
+    """A figure's parts in one: there may be dozens of categories."""
+    parts = Counter(name.partition("/")[0] for name in names if "/" in name)
+    yield from (name for name in names if "/" not in name)
+    yield from (f"{name} of {count} categories or positions" for name, count in parts.items())
 
 
 def _restarts(facts: SoakFacts, judged: Sequence[Judged], controls: Sequence[CaseResult]) -> str:
