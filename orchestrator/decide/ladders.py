@@ -28,6 +28,8 @@ from orchestrator.records import ARMS, Arm
 from orchestrator.run.ladder_gate import RungOutcome, skip_reason
 from orchestrator.store import SweepFolder
 
+_WORTH_A_BREAK_EVEN = ("speedup_throughput", "speedup_tpot")
+
 
 @dataclass(frozen=True)
 class Ladder:
@@ -38,6 +40,10 @@ class Ladder:
     """Lowest load first."""
     metric: str
     break_even: BreakEven
+    """Of `metric`."""
+    further_break_evens: tuple[BreakEven, ...]
+    """Of throughput and time per token, as far as they are not `metric`: a load may pay by one
+    and not by the other."""
     knees: tuple[Knee, ...]
     """Per arm; with an SLO by attainment, without one the highest load that was kept up with."""
     cliffs: tuple[Cliff, ...]
@@ -71,6 +77,9 @@ def _ladder(group: Sequence[TrialResult]) -> Ladder:
         trials=tuple(ordered),
         metric=metric,
         break_even=break_even_load(rungs, metric),
+        further_break_evens=tuple(
+            break_even_load(rungs, other) for other in _WORTH_A_BREAK_EVEN if other != metric
+        ),
         knees=tuple(_knee(rungs, arm) for arm in ARMS),
         cliffs=cliffs(rungs),
         plateaus=tuple(plateau(rungs, arm) for arm in ARMS)

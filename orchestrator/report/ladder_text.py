@@ -22,7 +22,8 @@ def ladder_unit(ladder: Ladder, words: Words = ENGLISH) -> str:
 def ladder_sentences(ladder: Ladder, words: Words = ENGLISH) -> Iterator[str]:
     """Break-even load, knees, cliffs: each with what it rests on."""
     unit = ladder_unit(ladder, words)
-    yield break_even_sentence(ladder.break_even, unit, words)
+    for even in (ladder.break_even, *ladder.further_break_evens):
+        yield break_even_sentence(even, unit, words)
     for found in ladder.knees:
         yield knee_sentence(found, unit, words)
     for cliff in ladder.cliffs:

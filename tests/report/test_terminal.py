@@ -68,3 +68,16 @@ def test_two_loads_are_no_ladder_to_speak_of(sweep: SweepResult) -> None:
     ]
     lines = " ".join(shown(sweep_of(*more), 200))
     assert "Break-even load" in lines
+
+
+def test_a_ladder_says_where_it_breaks_even_by_throughput_and_by_time_per_token() -> None:
+    rungs = [
+        result_of(trial_of(load=load, k=4), ratio) for load, ratio in [(1, 1.3), (4, 1.2), (8, 0.8)]
+    ]
+    lines = markdown_report(sweep_of(*rungs)).splitlines()
+    told = [line for line in lines if line.startswith("- Break-even load of ")]
+    assert sorted(line.split(" of ")[1].split(":")[0] for line in told) == [
+        "speedup in throughput",
+        "speedup per output token",
+    ]
+    assert all("between" in line or "wins below" in line for line in told)

@@ -33,9 +33,9 @@ def block(rate_rps: float, count: int) -> BlockPlan:
 def test_a_block_whose_queue_grows_without_bound_is_given_up() -> None:
     with simulated(engine={"max_num_seqs": 1}) as (url, _), HttpLoadClient(1) as client:
         endpoint = Endpoint("slow", url, "tiny")
-        alone = client.run_block(endpoint, block(1.0, 1)).requests[0]
-        assert alone.end_s is not None
-        capacity_rps = 1 / alone.end_s
+        # The fastest of a few, one after another: never less than the server can do.
+        alone = [client.run_block(endpoint, block(1.0, 1)).requests[0].end_s for _ in range(5)]
+        capacity_rps = 1 / min(end_s for end_s in alone if end_s is not None)
         seen = client.run_block(endpoint, block(4 * capacity_rps, 400))
         again = client.run_block(endpoint, block(0.3 * capacity_rps, 3))
     assert seen.ended_early is not None
