@@ -439,6 +439,8 @@ class TrackedRun:
     started_unix_s: float
     ended_unix_s: float
     status: Literal["FINISHED", "FAILED", "KILLED"]
+    system_steps: tuple[Mapping[str, float], ...] = ()
+    """What each pair took of the machine (processor, memory, device), in order."""
 
 
 class Tracker(Protocol):

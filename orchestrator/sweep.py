@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
@@ -40,6 +41,14 @@ class Search(Steering, Protocol):
     def summary(self) -> Mapping[str, object]: ...
 
 
+Draw = Callable[[SweepResult, Path], object]
+"""Writes pictures of a result into its folder."""
+
+
+def _nothing_drawn(result: SweepResult, folder: Path) -> None:
+    """For who needs no pictures."""
+
+
 @dataclass(frozen=True)
 class Sweep:
     """One sweep: what to run, where it is kept, and the ports it runs through."""
@@ -65,6 +74,8 @@ class Sweep:
     """Makes the search over the comparisons; None: every one of them, in the plan's order."""
     device_use: GetUse | None = None
     """What the devices have been used for so far; None where they are not ours or not real."""
+    draw: Draw = _nothing_drawn
+    """Puts pictures of the result into the sweep's folder, for the tracker to take along."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,7 @@ def run_sweep(sweep: Sweep) -> Finished:
             uses.write()
             result = whole_sweep(sweep.folder)
             report = write_report(result, sweep.folder.path)
+            sweep.draw(result, sweep.folder.path)
         except BaseException:
             tracking.interrupted()
             raise
@@ -292,7 +304,7 @@ def _say(tracking: Tracking, on_progress: OnProgress) -> None:
         on_progress(Progress("tracking_unavailable", text=news))
 
 
-def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
+def track_again(folder: SweepFolder, tracker: Tracker, draw: Draw = _nothing_drawn) -> SweepResult:
     """Rebuild a sweep's runs from its records alone. Raises: TrackingUnavailable, StoreError."""
     result = whole_sweep(folder)
     tracker.open_sweep(tracked_sweep(result.manifest))
@@ -303,5 +315,6 @@ def track_again(folder: SweepFolder, tracker: Tracker) -> SweepResult:
     for suite in result.suite_runs:
         log_suite(tracker, folder, suite.job)
     report = write_report(result, folder.path)
+    draw(result, folder.path)
     close_sweep(tracker, result, report)
     return result

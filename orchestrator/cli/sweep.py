@@ -29,6 +29,7 @@ from orchestrator.errors import (
     TrialsFailed,
 )
 from orchestrator.ports import OnProgress, Tracker
+from orchestrator.report.plots import write_plots
 from orchestrator.report.terminal import result_table
 from orchestrator.spec.read import read_experiment
 from orchestrator.spec.scenario import read_profile
@@ -144,6 +145,7 @@ def _run(args: argparse.Namespace, joined: Joined | None) -> int:
                 retry_stopped=args.retry_stopped,
                 reuse=None if args.fresh else functools.partial(reuse, folder, manifest),
                 steer=steer(prepared, folder),
+                draw=write_plots,
                 device_use=engines.use if isinstance(engines, ClusterEngines) else None,
             )
         )

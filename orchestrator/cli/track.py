@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from orchestrator.cli.options import add_tracking, sweep_folder, tracking_uri
+from orchestrator.report.plots import write_plots
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import track_again
 
@@ -25,6 +26,6 @@ def run(args: argparse.Namespace) -> int:
         experiment=tracking.get("experiment") or manifest["name"],
         results=args.results,
     )
-    result = track_again(folder, tracker)
+    result = track_again(folder, tracker, write_plots)
     print(f"{len(result.every)} trials of {result.name} are in {tracker.location()}")
     return 0

@@ -29,7 +29,11 @@ def conditions_of(result: SweepResult, trials: Sequence[TrialResult]) -> Conditi
     return Conditions(
         target=(trials[0].trial.pair.baseline.target if trials else None)
         or result.manifest["experiment"].get("target"),
-        drafts=distinct(trial.trial.pair.speculative.label() for trial in trials),
+        drafts=distinct(
+            trial.trial.pair.speculative.label()
+            for trial in trials
+            if trial.trial.kind != "aa_control"
+        ),
         device=device_name(result.manifest.get("environment") or {}),
         engines=engine_names(trials),
         workloads=distinct(cell.workload.name for cell in cells),

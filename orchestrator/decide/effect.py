@@ -39,6 +39,12 @@ def _over_load(result: SweepResult, cells: Sequence[CellAt]) -> Conclusion:
     values: dict[str, Value] = {**subject(cells), "metric": _metric(cells)}
     for standing in Standing:
         values[standing.value] = speedups_said(standing_in(cells, standing))
+    carry = {cell.standing for cell in carrying}
+    values["others"] = tuple(
+        said(f"effect.other.{standing.value}", cells=values[standing.value])
+        for standing in (Standing.EQUAL, Standing.OPEN, Standing.MISSING)
+        if values[standing.value] and standing not in carry
+    )
     values["low"], values["high"] = load_said(cells[0]), load_said(cells[-1])
     further = [c.decision.further_pairs for c in cells if c.standing is Standing.OPEN]
     values["further_pairs"] = (

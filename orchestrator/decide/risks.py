@@ -13,7 +13,7 @@ from orchestrator.decide.conditions import (
     prompt_source,
 )
 from orchestrator.decide.device import device_name, engine_names
-from orchestrator.decide.message import Message, Value, said
+from orchestrator.decide.message import Message, Value, said, spoken
 from orchestrator.decide.soundness import SOAK, measured_s
 from orchestrator.decide.suites import of_suite
 from orchestrator.decide.sweep_result import SweepResult
@@ -99,10 +99,11 @@ def _samples(result: SweepResult) -> Iterator[Conclusion]:
 def _tied(result: SweepResult) -> Iterator[Conclusion]:
     if not any(trial.valid_pairs for trial in result.every) or result.simulated:
         return
+    device = device_name(result.manifest.get("environment") or {})
     yield _risk(
         result,
         "risk.tied",
-        device=device_name(result.manifest.get("environment") or {}) or said("value.unknown"),
+        device=said("value.unknown") if device is None else spoken(device),
         engines=engine_names(result.every) or (said("value.unknown"),),
     )
 

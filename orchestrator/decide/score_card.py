@@ -159,7 +159,7 @@ def _compatibility(result: SweepResult) -> Dimension:
     attached = result.manifest["experiment"].get("attach") is not None
     summary = said(
         "card.compatibility",
-        device=device,
+        device=spoken(device),
         engines=engine_names(ran),
         how=said("card.attached" if attached else "card.served"),
     )

@@ -1,6 +1,7 @@
 """What the suites found, in words: a matrix of cases by deployments, and every finding.
 
-What a case must do and what was seen are the suite's own words, in English.
+What a case must do and what was seen are the suite's own words: in Chinese as far as
+`catalogue/zh/suites.toml` knows them, else quoted.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ def _sentence(suite: JudgedSuite, words: Words) -> str:
         cause = str(suite.outcome.cause)
         return words("suite.failed", label=label, failure=str(suite.outcome.failure), cause=cause)
     if suite.result is None or not suite.result.findings:
-        return words("suite.ended", label=label, verdict=suite.verdict)
+        return words("suite.ended", label=label, verdict=words.sentence(suite.verdict))
     found = [f"{c.case} ({status_text(c.status, words)})" for c in suite.result.findings]
     named = words("list.separator").join(found[:_NAMED])
     if len(found) > _NAMED:
         named = words("suite.more", named=named, total=len(found))
-    return words("suite.found", label=label, verdict=suite.verdict, named=named)
+    return words("suite.found", label=label, verdict=words.sentence(suite.verdict), named=named)
 
 
 def _matrix(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
@@ -89,9 +90,9 @@ def _details(suites: Sequence[JudgedSuite], words: Words) -> Iterator[str]:
         others = [case for case in result.cases if _shown(result, case)]
         for case in others:
             status = status_text(case.status, words)
-            yield f"- {label}, {case.case}: {status}: {_one_line(case.seen)}"
+            yield f"- {label}, {case.case}: {status}: {_one_line(words.sentence(case.seen))}"
         for note in result.notes:
-            yield f"- {label}: {_one_line(note)}"
+            yield f"- {label}: {_one_line(words.sentence(note))}"
         if result.findings or others or result.notes:
             yield ""
 
@@ -104,8 +105,8 @@ def _shown(result: SuiteResult, case: CaseResult) -> bool:
 def _finding(label: str, case: CaseResult, words: Words) -> Iterator[str]:
     who = f" ({', '.join(case.crashed)})" if case.crashed else ""
     status = status_text(case.status, words)
-    yield f"- **{label}, {case.case}: {status}{who}**: {_one_line(case.seen)}"
-    yield f"  {words('suite.must', must=case.must)}"
+    yield f"- **{label}, {case.case}: {status}{who}**: {_one_line(words.sentence(case.seen))}"
+    yield f"  {words('suite.must', must=words.sentence(case.must))}"
     if case.reproduce:
         yield ""
         yield "  ```sh"

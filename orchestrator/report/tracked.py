@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.analyse.pairs import SPEEDUPS
+from orchestrator.analyse.pairs import SPEEDUPS, Pair
 from orchestrator.decide.recommendation import recommend
 from orchestrator.decide.suite_results import JudgedSuite
 from orchestrator.decide.sweep_result import SweepResult
@@ -71,6 +71,7 @@ def tracked_run(
         params=_params(result),
         metrics=_summary(result, decision),
         steps=tuple(_step(result, index) for index in range(len(result.pairs))),
+        system_steps=tuple(_system(pair) for pair in result.pairs),
         tags={**_tags(result, decision, manifest), **_reused(folder)},
         note=trial_note(result, decision, manifest),
         artifacts={"trial": folder.path},
@@ -232,6 +233,19 @@ def _step(result: TrialResult, index: int) -> dict[str, float]:
         if figures.output_tok_per_s is not None:
             step[f"{arm}_output_tok_per_s"] = figures.output_tok_per_s
     return step
+
+
+_SYSTEM = ("gpu_", "host_", "process_")
+
+
+def _system(pair: Pair) -> dict[str, float]:
+    """What a pair's blocks took of the machine, under METRICS' names; MLflow shows it apart."""
+    return {
+        f"{arm}/{name}": value
+        for arm, figures in (("baseline", pair.baseline), ("speculative", pair.speculative))
+        for name, value in figures.as_metrics().items()
+        if name.startswith(_SYSTEM)
+    }
 
 
 def _reused(folder: TrialFolder) -> dict[str, str]:

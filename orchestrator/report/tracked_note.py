@@ -23,10 +23,17 @@ ARTIFACTS = ("report*.md", "report*.html", "decision.json", "deploy.yaml", "swee
 """What of a sweep's folder the parent run holds, where it is there."""
 
 
+PLOTS = "plots/"
+
+
+def _is_plot(path: str) -> bool:
+    return path.startswith(PLOTS)
+
+
 def sweep_artifacts(folder: Path) -> dict[str, Path]:
     """Artifact path -> file: reports, decision, deployable configuration, plots."""
     files = [path for pattern in ARTIFACTS for path in sorted(folder.glob(pattern))]
-    plots = sorted((folder / "plots").glob("*")) if (folder / "plots").is_dir() else []
+    plots = sorted((folder / PLOTS).glob("*.png"))
     return {path.relative_to(folder).as_posix(): path for path in (*files, *plots)}
 
 
@@ -44,10 +51,11 @@ def _closing(result: SweepResult, artifacts: Mapping[str, Path]) -> Iterator[str
     if result.simulated:
         yield "**SIMULATED: nothing was measured.**"
     yield f"**{text_of(recommend(result).reason)}** {text_of(found[0].message)}"
-    shown = [path for path in artifacts if path != "sweep.json"]
+    shown = [path for path in artifacts if path != "sweep.json" and not _is_plot(path)]
     if shown:
         names = ", ".join(f"`{path}`" for path in shown)
-        yield f"Report and decision are artifacts of this run: {names}."
+        pictures = f", and pictures under `{PLOTS}`" if any(map(_is_plot, artifacts)) else ""
+        yield f"Report and decision are artifacts of this run: {names}{pictures}."
     yield (
         "Each child run is one cell. Filter with `tags.verdict = 'faster'`, sort by "
         "`speedup_throughput_low`, or select the children and *Compare*. More search strings: "

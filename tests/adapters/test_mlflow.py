@@ -36,6 +36,7 @@ def tracked(tmp_path: Path, trial_id: str = "t1", speedup: float = 1.25) -> Trac
         started_unix_s=1_700_000_000.0,
         ended_unix_s=1_700_000_060.0,
         status="FINISHED",
+        system_steps=({"baseline/host_cpu_fraction_mean": 0.5},) * 2,
     )
 
 
@@ -62,7 +63,11 @@ def test_a_trial_is_a_child_run_with_params_metrics_steps_tags_inputs_and_artifa
 ) -> None:
     tracker = open_tracker(uri, tmp_path, "one")
     tracker.log_run(tracked(tmp_path))
-    tracker.close_sweep(metrics={"cells": 1}, tags={}, artifacts={}, status="FINISHED")
+    page = tmp_path / "report.html"
+    page.write_text("<p>")
+    note = {"mlflow.note.content": "Read `report.html`."}
+    artifacts = {"report.html": page}
+    tracker.close_sweep(metrics={"cells": 1}, tags=note, artifacts=artifacts, status="FINISHED")
     client = MlflowClient(tracking_uri=uri)
     (child,) = children(uri, "one")
     run = client.get_run(child.info.run_id)  # type: ignore[attr-defined]
@@ -72,6 +77,9 @@ def test_a_trial_is_a_child_run_with_params_metrics_steps_tags_inputs_and_artifa
     assert "acceptance_length" not in run.data.metrics  # undefined is left out, not 0
     history = client.get_metric_history(run.info.run_id, "pair/speedup_throughput")
     assert [(metric.step, metric.value) for metric in history] == [(0, 1.1), (1, 1.3)]
+    system = client.get_metric_history(run.info.run_id, "system/baseline/host_cpu_fraction_mean")
+    began = run.info.start_time
+    assert [metric.timestamp - began for metric in system] == [30_000, 60_000]
     assert run.data.tags["verdict"] == "faster"
     assert run.inputs.dataset_inputs[0].dataset.name == "chat"
     assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["environment.json"]
@@ -79,6 +87,10 @@ def test_a_trial_is_a_child_run_with_params_metrics_steps_tags_inputs_and_artifa
     parent = client.get_run(run.data.tags["mlflow.parentRunId"])
     assert parent.data.params == {"target": "m"}
     assert parent.info.status == "FINISHED"
+    experiment = client.get_experiment(run.info.experiment_id)
+    place = f"#/experiments/{run.info.experiment_id}/runs/{parent.info.run_id}/artifacts"
+    for tags in (parent.data.tags, experiment.tags):
+        assert tags["mlflow.note.content"] == f"Read [report.html]({place}/report.html)."
 
 
 def test_logging_again_replaces_the_run_and_reopens_the_parent(uri: str, tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import string
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import orchestrator
+from orchestrator.analyse.losslessness import Losslessness
 from orchestrator.report.language import LANGUAGES, Language, Words, catalogue
 
 
@@ -89,6 +91,28 @@ def test_sentences_of_earlier_stages_are_found_again_with_their_values() -> None
     ) == ("在途 16：已饱和：队列没有增长：到来的请求中有 3% 滞留")
     assert sentence("something nobody ever said") == "something nobody ever said"
     assert Words("en").sentence("anything") == "anything"
+
+
+def test_what_functional_cases_must_do_is_said_in_chinese() -> None:
+    sentence = Words("zh").sentence
+    text = files("orchestrator.run.suites").joinpath("functional_cases.yaml").read_text("utf-8")
+    musts = {found[1] for found in re.finditer(r"^ +must: (.+)$", text, re.MULTILINE)}
+    assert len(musts) > 20
+    assert [must for must in musts if sentence(must) == must] == []
+
+
+def test_verdicts_of_suites_are_said_in_chinese_whole_or_not() -> None:
+    sentence = Words("zh").sentence
+    assert sentence("1 finding in 41 cases (not complete)") == "41 个用例中发现 1 个问题（未完成）"
+    assert sentence("2 leaks through speculation, 1 in both arms") == (
+        "投机解码造成 2 处泄漏，两臂均有 1 处"
+    )
+    assert sentence("7 of 9 to be seen, 1 lost with speculation") == (
+        "9 项中可见 7 项，启用投机后丢失 1 项"
+    )
+    assert [sentence(verdict.value) for verdict in Losslessness] == [
+        "无损", "除并列外一致", "有损", "无法判定"
+    ]  # fmt: skip
 
 
 def test_values_that_look_like_templates_stay_as_they_are() -> None:

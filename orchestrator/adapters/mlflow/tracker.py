@@ -39,6 +39,9 @@ Status = Literal["FINISHED", "FAILED", "KILLED"]
 
 _SWEEP_TAG = "orchestrator.sweep_id"
 _TRIAL_TAG = "orchestrator.trial_id"
+_SYSTEM = "system"
+"""MLflow shows metrics of this prefix under "System metrics"."""
+_NOTE = "mlflow.note.content"
 _PARAM_LIMIT = 6000
 """Characters MLflow keeps of a parameter; it cuts longer ones in silence."""
 
@@ -68,7 +71,7 @@ class MlflowTracker:
     def open_sweep(self, sweep: TrackedSweep) -> None:
         with _unavailable_if_it_fails(self._uri):
             found = self._find(_SWEEP_TAG, sweep.sweep_id)
-            tags = {**sweep.tags, "mlflow.note.content": sweep.description, "kind": "sweep"}
+            tags = {**sweep.tags, _NOTE: sweep.description, "kind": "sweep"}
             self._all_known = found is None  # a sweep of its own: nobody else logs into it
             if found is None:
                 run = self._client.create_run(
@@ -82,9 +85,7 @@ class MlflowTracker:
             else:
                 self._client.update_run(found, status="RUNNING")
                 self._client.log_batch(found, tags=_tags(tags), synchronous=True)
-            self._client.set_experiment_tag(
-                self._experiment_id, "mlflow.note.content", sweep.description
-            )
+            self._client.set_experiment_tag(self._experiment_id, _NOTE, sweep.description)
             self._parent_id = found
 
     def log_run(self, run: TrackedRun) -> None:
@@ -99,15 +100,16 @@ class MlflowTracker:
                 tags={
                     _TRIAL_TAG: run.trial_id,
                     "mlflow.parentRunId": self._parent(),
-                    "mlflow.note.content": run.note,
+                    _NOTE: run.note,
                     **run.tags,
                 },
             )
             run_id = created.info.run_id
             ended_ms = round(run.ended_unix_s * 1000)
             steps = [
-                Metric(f"pair/{name}", value, ended_ms, step)
-                for step, values in enumerate(run.steps)
+                Metric(f"{kind}/{name}", value, _time_ms(run, step), step)
+                for kind, each in (("pair", run.steps), (_SYSTEM, run.system_steps))
+                for step, values in enumerate(each)
                 for name, value in values.items()
                 if math.isfinite(value)
             ]
@@ -139,10 +141,13 @@ class MlflowTracker:
     ) -> None:
         with _unavailable_if_it_fails(self._uri):
             now_ms = round(time.time() * 1000)
+            tags = {**tags, **self._note_with_links(tags.get(_NOTE), artifacts)}
             values = [Metric(n, v, now_ms, 0) for n, v in metrics.items() if math.isfinite(v)]
             self._client.log_batch(
                 self._parent(), metrics=values, tags=_tags(tags), synchronous=True
             )
+            if _NOTE in tags:
+                self._client.set_experiment_tag(self._experiment_id, _NOTE, tags[_NOTE])
             for name, path in artifacts.items():
                 self._log_path(self._parent(), path, name)
             self._client.set_terminated(self._parent(), status=status)
@@ -166,6 +171,16 @@ class MlflowTracker:
         return str(
             self._client.create_experiment(self._experiment_name, artifact_location=location)
         )
+
+    def _note_with_links(self, note: str | None, artifacts: Mapping[str, Path]) -> dict[str, str]:
+        """The sweep's description, where a page that it names in backticks is a link to it."""
+        if note is None:
+            return {}
+        place = f"#/experiments/{self._experiment_id}/runs/{self._parent()}/artifacts"
+        for name in artifacts:
+            if name.endswith(".html"):
+                note = note.replace(f"`{name}`", f"[{name}]({place}/{name})", 1)
+        return {_NOTE: note}
 
     def _find(self, tag: str, value: str) -> str | None:
         runs = self._client.search_runs(
@@ -200,6 +215,12 @@ def _unavailable_if_it_fails(uri: str) -> Iterator[None]:
             f"MLflow at {uri} cannot be written ({_why(error)}); the records are safe, and "
             "`python -m orchestrator track SWEEP` logs them once it answers"
         ) from error
+
+
+def _time_ms(run: TrackedRun, step: int) -> int:
+    """Pairs spread evenly over the trial: MLflow draws system metrics over time."""
+    part = (step + 1) / max(len(run.steps), 1)
+    return round(1000 * (run.started_unix_s + part * (run.ended_unix_s - run.started_unix_s)))
 
 
 def _why(error: BaseException) -> str:

@@ -52,7 +52,7 @@ SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "charts.js", "report.js
 def html_report(result: SweepResult, words: Words) -> str:
     """The whole page as one text. Needs no network; everything in it comes from the records."""
     scripts = [_asset(name) for name in SCRIPTS]
-    figures = [*_sections(result, words)]
+    figures = [*sections(result, words)]
     context = {
         "w": words,
         "result": result,
@@ -107,7 +107,8 @@ class Section:
     figures: tuple[Figure, ...]
 
 
-def _sections(result: SweepResult, words: Words) -> Iterator[Section]:
+def sections(result: SweepResult, words: Words) -> Iterator[Section]:
+    """Every figure of the page, under its headings, in order."""
     speedup = tuple(speedup_figures(result, words))
     yield Section("effect", words("page.effect"), speedup)
     yield Section("acceptance", words("page.acceptance"), tuple(acceptance_figures(result, words)))
