@@ -7,7 +7,7 @@ machine that draws it, and few have Chinese ones. One file a figure, with at mos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,17 +129,38 @@ def _speedup(axes: Any, panel: Panel, drawn: Drawn) -> None:
 
 
 def _heat(axes: Any, panel: Panel, drawn: Drawn) -> None:
-    xs, ys = panel.options["xs"], panel.options["ys"]
-    grid = [[math.nan] * len(xs) for _ in ys]
     signs = {"faster": "▲", "slower": "▼", "no_practical_difference": "=", "cannot_tell": "?"}
+    cells = []
     for p in panel.points:
         value, _, _, verdict = p["m"][drawn.metric]
-        row, column = ys.index(p["k"]), xs.index(p["x"])
         if value is not None:
-            grid[row][column] = math.log2(value)
-            axes.text(column, row, f"{value:.2f} {signs.get(verdict, '-')}", ha="center",
-                      va="center", fontsize=8)  # fmt: skip
-    axes.imshow(grid, cmap=_heat_colours(), vmin=-1.2, vmax=1.2, aspect="auto", origin="lower")
+            text = f"{value:.2f} {signs.get(verdict, '-')}"
+            cells.append((p["x"], p["k"], math.log2(value), text))
+    _map(axes, panel, cells, reach=1.2)
+
+
+def _grid(axes: Any, panel: Panel, _: Drawn) -> None:
+    values = [p["value"] for p in panel.points]
+    centre = panel.options["centre"]
+    centre = min(values) if centre is None else centre
+    cells = [
+        (p["x"], p["k"], p["value"] - centre, format(p["value"], panel.options["format"]))
+        for p in panel.points
+    ]
+    _map(axes, panel, cells, reach=max(1e-9, *(abs(cell[2]) for cell in cells)))
+
+
+def _map(
+    axes: Any, panel: Panel, cells: Sequence[tuple[float, int, float, str]], *, reach: float
+) -> None:
+    """(x, K, value, text) of every cell; 0 is the middle of the colours, `reach` their ends."""
+    xs, ys = panel.options["xs"], panel.options["ys"]
+    grid = [[math.nan] * len(xs) for _ in ys]
+    for x, k, value, text in cells:
+        row, column = ys.index(k), xs.index(x)
+        grid[row][column] = value
+        axes.text(column, row, text, ha="center", va="center", fontsize=8)
+    axes.imshow(grid, cmap=_heat_colours(), vmin=-reach, vmax=reach, aspect="auto", origin="lower")
     axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
     axes.set_yticks(range(len(ys)), [f"K={k}" for k in ys])
     axes.set_xlabel(panel.options["x"], fontsize=8)
@@ -252,6 +273,7 @@ def _stages(axes: Any, panel: Panel, _: Drawn) -> None:
 _DRAW: Mapping[str, Draw] = {
     "speedup": _speedup,
     "heat": _heat,
+    "grid": _grid,
     "needed": _needed,
     "position": _position,
     "category": _category,
