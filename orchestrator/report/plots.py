@@ -257,6 +257,16 @@ def _machine(axes: Any, panel: Panel, _: Drawn) -> None:
     axes.set_ylabel(panel.options["y"], fontsize=8)
 
 
+def _soak(axes: Any, panel: Panel, _: Drawn) -> None:
+    for arm, colour in zip(panel.options["arms"], (_BASELINE, _COLOURS[0]), strict=True):
+        points = [(p["hours"], p["value"]) for p in panel.points if p["arm"] == arm]
+        if points:
+            axes.plot(*zip(*points, strict=True), "o-", color=colour, lw=0.8, ms=2, label=arm)
+    axes.set_xlabel(panel.options["x"], fontsize=8)
+    axes.set_ylabel(panel.options["y"], fontsize=8)
+    axes.legend(fontsize=7, frameon=False)
+
+
 def _stages(axes: Any, panel: Panel, _: Drawn) -> None:
     cells = list(dict.fromkeys(p["cell"] for p in reversed(panel.points)))
     left = dict.fromkeys(cells, 0.0)
@@ -282,4 +292,5 @@ _DRAW: Mapping[str, Draw] = {
     "pairs": _pairs,
     "machine": _machine,
     "stages": _stages,
+    "soak": _soak,
 }
