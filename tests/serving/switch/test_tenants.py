@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow  # a switch and two engines, on real time
 
 KEYS = {name: "sk-switch-" + name.ljust(64, "0") for name in ("good", "bad", "small")}
 PATIENCE_S = 3.0
-"""What the well-behaved tenant may have to wait on a machine that does much else; the figures of a
-quiet one are in docs/switch.md."""
+"""What the well-behaved tenant may have to wait, on a machine that does much else; docs/switch.md
+states it."""
 
 
 @pytest.fixture(scope="module")
