@@ -98,7 +98,7 @@ def prepare(name: str, on_progress: OnProgress | None = None) -> Path:
         raise ModelUnavailable(f"{name}: not in the catalogue; known names: {known}")
     if entry.trained_by is not None:
         raise ModelUnavailable(
-            f"{name}: is too large to come with the product; train it with: {entry.trained_by}"
+            f"{name}: does not come with the product; train it with: {entry.trained_by}"
         )
     if entry.shipped is not None:
         return prepare_shipped(entry, entry.shipped, prepare(entry.targets[0], on_progress), say)

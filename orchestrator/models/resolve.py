@@ -81,7 +81,7 @@ def _from_training(name: str, command: str) -> ResolvedModel:
     manifest = read_manifest(folder)
     if manifest is None:
         raise ModelUnavailable(
-            f"{name}: is too large to come with the product and has not been trained here (looked "
+            f"{name}: does not come with the product and has not been trained here (looked "
             f"in {folder}); train it with: {command}"
         )
     return ResolvedModel(str(folder), name, "catalogue", manifest.weights_hash, manifest.source)

@@ -111,7 +111,7 @@ def test_a_shipped_head_is_prepared_whole_once_and_only_if_it_is_the_one(
         preparing.prepare_shipped(other, ShippedHead("head", "00"), target, lambda _: None)
 
 
-def test_a_draft_too_large_to_ship_says_how_it_is_made(
+def test_a_draft_that_does_not_come_along_says_how_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORCHESTRATOR_CACHE", str(tmp_path / "cache"))
