@@ -125,10 +125,11 @@ def test_a_draft_that_does_not_come_along_says_how_it_is_made(
     assert states[name] == "to be trained"
 
 
-def test_the_head_that_comes_with_the_product_is_the_one_in_the_catalogue() -> None:
-    for entry in CATALOGUE.values():
-        if entry.shipped is not None:
-            weights = preparing.SHIPPED / entry.shipped.folder / "model.safetensors"
-            assert sha256_of(weights) == entry.shipped.sha256
-            assert weights.stat().st_size <= 10_000_000
-            assert preparing.shipped_for(entry.targets[0]) == [entry.name]
+def test_what_comes_with_the_product_is_what_the_catalogue_says() -> None:
+    shipped = {e.shipped.folder: e for e in CATALOGUE.values() if e.shipped is not None}
+    assert {path.name for path in preparing.SHIPPED.glob("*/")} == set(shipped)
+    for folder, entry in shipped.items():
+        weights = preparing.SHIPPED / folder / "model.safetensors"
+        assert entry.shipped is not None and sha256_of(weights) == entry.shipped.sha256
+        assert weights.stat().st_size <= 10_000_000
+        assert entry.name in preparing.shipped_for(entry.targets[0])
