@@ -23,6 +23,7 @@ from orchestrator.store.atomic import write_atomically
 SHOWN = 6
 _COLOURS = ("#0067a3", "#c05200", "#00795a", "#a03f7c", "#8a6d00", "#2f7fb8", "#7a4a1e", "#4b4ba8")
 _BASELINE = "#6b6862"
+_STAGES = (_COLOURS[1], _COLOURS[0], _COLOURS[2], _BASELINE)
 _MARKS = "osD^vPX*"
 _TWO = 0.5, 2.0
 
@@ -160,7 +161,8 @@ def _map(
         row, column = ys.index(k), xs.index(x)
         grid[row][column] = value
         axes.text(column, row, text, ha="center", va="center", fontsize=8)
-    axes.imshow(grid, cmap=_heat_colours(), vmin=-reach, vmax=reach, aspect="auto", origin="lower")
+    axes.imshow(grid, cmap=_heat_colours(), vmin=-reach, vmax=reach, aspect="auto", origin="lower",
+                alpha=0.75)  # fmt: skip
     axes.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
     axes.set_yticks(range(len(ys)), [f"K={k}" for k in ys])
     axes.set_xlabel(panel.options["x"], fontsize=8)
@@ -273,11 +275,11 @@ def _stages(axes: Any, panel: Panel, _: Drawn) -> None:
     for index, stage in enumerate(panel.options["stages"]):
         found = {p["cell"]: p["ms"] for p in panel.points if p["stage"] == stage}
         widths = [found.get(cell, 0.0) for cell in cells]
-        axes.barh(cells, widths, left=list(left.values()), label=stage, color=_COLOURS[index])
+        axes.barh(cells, widths, left=list(left.values()), label=stage, color=_STAGES[index])
         left = {cell: left[cell] + width for cell, width in zip(cells, widths, strict=True)}
     axes.tick_params(axis="y", labelsize=6)
     axes.set_xlabel(panel.options["x"], fontsize=8)
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(fontsize=7, frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.4, -0.2))
 
 
 _DRAW: Mapping[str, Draw] = {
