@@ -17,10 +17,12 @@ import psutil
 import pytest
 
 from orchestrator.adapters import processes
+from orchestrator.adapters.http.asker import HttpAsker
 from orchestrator.errors import DeploymentError
 from orchestrator.plan.deployment import Deployment
 from orchestrator.ports import Endpoint
 from orchestrator.records import FailureClass
+from orchestrator.run.suites.openai import completion
 from tests.e2e.conftest import BASELINE, ENGINE, MODEL, NGRAM, START_TIMEOUT_S, Arms
 
 pytestmark = [pytest.mark.engine, pytest.mark.ray, pytest.mark.slow]
@@ -147,6 +149,9 @@ def test_a_killed_engine_is_not_healthy(arms: Arms) -> None:
         Deployment(MODEL, ENGINE, replica_of="victim"), name=name, timeout_s=START_TIMEOUT_S
     )
     os.kill(endpoint.pids[1], signal.SIGKILL)
+    asked = completion(endpoint.model, "The sky is", max_tokens=4)
+    (answer,) = HttpAsker().ask(endpoint, [asked])
+    assert answer.status == 500 and "EngineCore" in answer.body, "the client is told why"
 
     until = time.monotonic() + 60
     while arms.deployer.healthy(name) and time.monotonic() < until:

@@ -11,6 +11,8 @@ import pytest
 
 import orchestrator
 from orchestrator.analyse.losslessness import Losslessness
+from orchestrator.plan import arms
+from orchestrator.plan.plan import Notice
 from orchestrator.report.language import LANGUAGES, Language, Words, catalogue
 
 
@@ -113,6 +115,12 @@ def test_verdicts_of_suites_are_said_in_chinese_whole_or_not() -> None:
     assert [sentence(verdict.value) for verdict in Losslessness] == [
         "无损", "除并列外一致", "有损", "无法判定"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("notice", [arms._WRONG_SAMPLING, arms._TOP_K_ENDS_IT])
+def test_warnings_of_an_engines_defects_are_found_again(notice: Notice) -> None:
+    chinese = Words("zh").sentence(f"{notice.rule}: {notice.text}; {notice.hint}")
+    assert "引擎" in chinese and notice.rule not in chinese
 
 
 def test_values_that_look_like_templates_stay_as_they_are() -> None:

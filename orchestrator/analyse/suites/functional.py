@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from orchestrator.analyse.divergence import Margin
 from orchestrator.analyse.suites.functional_checks import CHECKS
 from orchestrator.analyse.suites.functional_checks.seen import Broken, Part, Seen, divergence
 from orchestrator.analyse.suites.margins import near_tie_nats, recorded_margins
@@ -17,7 +18,7 @@ from orchestrator.plan.deployment import deployment_from
 from orchestrator.ports import Answer, Ask
 from orchestrator.run.suites.functional import MODELS, NAME, OPENING, Case, cases_for
 from orchestrator.run.suites.openai import Said, read
-from orchestrator.run.suites.partings import parting_id
+from orchestrator.run.suites.partings import parting_id, same_request
 from orchestrator.run.suites.record import (
     Asked,
     CaseResult,
@@ -101,6 +102,7 @@ class _Judging:
                 self._dead[state.case].append(state.subject)
         self._near = near_tie_nats(record)
         self._margins = recorded_margins(record, "speculative", self._near)
+        self._parts_at_ties = any(m.is_tie(self._near) for m in self._margins.values())
         self._openings = {s: self._opening(s) for s in ("baseline", "speculative")}
 
     def case(self, case: Case) -> CaseResult:
@@ -154,6 +156,8 @@ class _Judging:
             other = theirs.get(mine.part)
             if other is None or orjson.loads(mine.ask.body).get("temperature") != 0:
                 continue
+            if not same_request(mine, other):
+                continue
             said, base = read(mine.answer), read(other.answer)
             place = divergence(said, base)
             if said.first.tool_calls != base.first.tool_calls and _arguments(said) != _arguments(
@@ -178,11 +182,17 @@ class _Judging:
         if floor:
             own = next(iter(floor.values()))
             return CaseStatus.PASS, f"{left[0]}, but so does the baseline relaunched ({own})"
+        if self._parts_at_ties and not any(self._margin(case, p) for p in parted if p not in ties):
+            why = "the arms part at ties elsewhere; whether here is not known"
+            return CaseStatus.CANNOT_TELL, f"{left[0]}; {why}"
         return CaseStatus.DIFFERS, f"{left[0]}; the baseline relaunched says the same as before"
+
+    def _margin(self, case: Case, part: str) -> Margin | None:
+        return self._margins.get(parting_id(case.name, part))
 
     def _tie(self, case: Case, part: str) -> str | None:
         """How near two tokens were where the answers part; None: not a tie, or not known."""
-        margin = self._margins.get(parting_id(case.name, part))
+        margin = self._margin(case, part)
         if margin is None or not margin.is_tie(self._near):
             return None
         return f"{margin.nats:+.3g} nats between the two tokens"

@@ -20,7 +20,7 @@ from orchestrator.run.suites.boundary_cases.target import target_of
 from orchestrator.run.suites.record import SuiteRecord
 from orchestrator.run.suites.suite import Bench
 
-VERSION = 1
+VERSION = 2
 """Of the cases: raised when what is sent changes."""
 REPEATS = 3
 """How often a case is put in all where the arms differ at first sight."""

@@ -25,6 +25,13 @@ def parting_id(case: str, part: str) -> str:
     return f"{case} {part}"
 
 
+def same_request(one: Asked, other: Asked) -> bool:
+    """Whether two subjects were asked the same: what is made from a subject's own earlier answer (a
+    stop word, a prompt that fills the context) may be another in each arm."""
+    mine, its = orjson.loads(one.ask.body), orjson.loads(other.ask.body)
+    return bool({**mine, "model": None} == {**its, "model": None})
+
+
 def partings(asked: Sequence[Asked], cases: Collection[str]) -> Iterator[Parting]:
     """Of the plain greedy requests of these cases those whose answers differ, token ids and all."""
     theirs = {parting_id(one.case, one.part): one for one in asked if one.subject == "baseline"}
@@ -32,6 +39,8 @@ def partings(asked: Sequence[Asked], cases: Collection[str]) -> Iterator[Parting
         key = parting_id(mine.case, mine.part)
         other = theirs.get(key)
         if mine.subject != "speculative" or mine.case not in cases or other is None:
+            continue
+        if not same_request(mine, other):
             continue
         body = orjson.loads(mine.ask.body)
         if body.get("temperature") != 0 or body.keys() & PROCESSED:

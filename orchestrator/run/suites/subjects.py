@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from orchestrator.errors import DeploymentError
@@ -13,6 +14,9 @@ from orchestrator.records import Arm, FailureClass
 from orchestrator.run.suites.record import Subject
 
 _LOG_BYTES = 200_000
+_READING_S = (0.1, 0.5)
+"""Telemetry reads what happens over a while: stopped at once it has no sample, on a busy machine
+not after a moment either."""
 
 
 class LeasedSubjects:
@@ -76,9 +80,16 @@ class LeasedSubjects:
         return self.endpoint(subject)
 
     def rss_bytes(self, subject: Subject) -> float | None:
-        for sample in reversed(self._telemetry.start(self.endpoint(subject)).stop()):
-            if "process_rss_bytes" in sample.values:
-                return sample.values["process_rss_bytes"]
+        """Undefined: None where the engine's processes cannot be seen from here."""
+        endpoint = self.endpoint(subject)
+        for wait_s in (0.0, *_READING_S):
+            reading = self._telemetry.start(endpoint)
+            time.sleep(wait_s)
+            for sample in reversed(reading.stop()):
+                if "process_rss_bytes" in sample.values:
+                    return sample.values["process_rss_bytes"]
+            if not endpoint.pids:
+                break
         return None
 
     def log(self, subject: Subject) -> str | None:

@@ -13,6 +13,8 @@ from orchestrator.analyse.suites.boundary import judge_boundary
 from orchestrator.ports import Answer, Ask
 from orchestrator.records import RequestError
 from orchestrator.run.suites.boundary import BoundarySuite
+from orchestrator.run.suites.boundary_cases.lengths import seeded_cases
+from orchestrator.run.suites.boundary_cases.target import Target
 from orchestrator.run.suites.record import CaseResult, CaseStatus, SuiteResult
 from tests.run.suites.planted_world import Arm, Override, PlantedWorld, Sound, refusal
 
@@ -268,3 +270,14 @@ def test_an_arm_that_answers_before_the_client_leaves_is_no_finding() -> None:
         == {"baseline": True, "speculative": False}  # fmt: skip
     (case,) = judge_boundary(record).cases
     assert case.status is CaseStatus.PASS, case.seen
+
+
+def test_the_prefill_that_is_to_be_split_does_not_fit_into_one_step() -> None:
+    """Unless the engine says so, a step may take thousands of tokens."""
+    for budget, requests in ((None, 16), (600, 4)):
+        target = Target(512, 8, budget, 1000, ())
+        (case,) = seeded_cases(target)
+        asks = case.asks("tiny")
+        tokens = sum(len(json.loads(ask.body)["prompt"]) for ask in asks)
+        assert len(asks) == case.in_flight == requests
+        assert tokens > (budget or 7900)

@@ -235,8 +235,22 @@ def test_answers_that_part_at_a_tie_are_no_finding(
     cases = {case.case: case for case in judge_functional(record).cases}
     assert cases["greedy"].status is status, cases["greedy"].seen
     assert ("at a tie of the target" in cases["greedy"].seen) is (status is CaseStatus.PASS)
+    # A penalty changes the scores: whether at a tie is not known, unless nothing else parts at one.
+    unknown = CaseStatus.CANNOT_TELL if status is CaseStatus.PASS else CaseStatus.DIFFERS
+    assert cases["presence_penalty"].status is unknown, cases["presence_penalty"].seen
     # What a penalty or a grammar has changed is not explained by the target's own scores.
     assert not [one.part for one in second if "penalised" in one.part or "json" in one.part]
+
+
+def test_requests_made_from_other_answers_are_not_compared(tmp_path: Path) -> None:
+    """`long_input` asks about the arm's own opening answer, and the openings part."""
+    record = recorded(tmp_path, "greedy_differs")
+    asked = {one.subject: one for one in record.asked
+             if (one.case, one.part) == ("long_input", "whole")}  # fmt: skip
+    mine, its = (orjson.loads(asked[arm].ask.body) for arm in ("baseline", "speculative"))
+    assert mine["prompt"] != its["prompt"]
+    (case,) = [case for case in judge_functional(record).cases if case.case == "long_input"]
+    assert case.status is CaseStatus.PASS, case.seen
 
 
 def test_a_crash_is_recorded_the_engine_restarted_and_the_rest_run(tmp_path: Path) -> None:

@@ -20,8 +20,11 @@ def judged(world: PlantedWorld) -> SuiteResult:
     return judge_isolation(SUITE.run(world.bench()))
 
 
-def remembers(*, salt_counts: bool, faster: float = 1.0, more: int = 0) -> Override:
-    """A prompt that came before is answered `faster`, with `more` tokens accepted."""
+def remembers(
+    *, salt_counts: bool, faster: float = 1.0, more: int = 0, pace: float = 1.0
+) -> Override:
+    """A prompt that came before is answered `faster`, with `more` tokens accepted, at `pace` times
+    the usual time from token to token."""
 
     def defect(arm: Arm, ask: Ask, body: dict[str, Any], sound: Sound) -> Answer | None:
         if not body.get("stream"):
@@ -34,7 +37,8 @@ def remembers(*, salt_counts: bool, faster: float = 1.0, more: int = 0) -> Overr
             return answer
         arm.accepted += more
         saved = answer.events[0][0] * (1 - 1 / faster)
-        events = tuple((at - saved, data) for at, data in answer.events)
+        first = answer.events[0][0]
+        events = tuple((first + pace * (at - first) - saved, data) for at, data in answer.events)
         return dataclasses.replace(answer, events=events)
 
     return defect
@@ -82,6 +86,14 @@ def test_a_tree_shared_by_all_tenants_shows_in_acceptance_whatever_the_salt() ->
     assert result.verdict == "2 leaks through speculation"
     effect = result.findings[0].evidence["speculative"]
     assert effect["low"] < 12 / 24 < effect["high"]
+
+
+def test_a_pace_that_tells_is_found_with_its_size() -> None:
+    world = PlantedWorld(seed=4)
+    world.defects["speculative"] = remembers(salt_counts=False, pace=0.5)
+    found = {case.case: case.evidence["speculative"] for case in judged(world).findings}
+    assert found.keys() == {"time per token, no salt", "time per token, own salts"}
+    assert all(seen["low"] < 0.5 < seen["high"] < 0.8 for seen in found.values())
 
 
 def test_an_engine_that_knows_no_salt_says_so() -> None:

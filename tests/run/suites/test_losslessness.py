@@ -147,7 +147,7 @@ def caught(defect: str, seeds: range, size: SamplingSize, length: int) -> int:
 
 @pytest.mark.parametrize("defect", ["accepts too much", "ignores temperature"])
 def test_gross_defects_of_a_sampler_are_caught(defect: str) -> None:
-    assert caught(defect, range(3), *STATED[defect]) == 3
+    assert caught(defect, range(1), *STATED[defect]) == 1
 
 
 @pytest.mark.power
@@ -171,11 +171,14 @@ def test_a_baseline_that_differs_from_itself_convicts_nobody() -> None:
     class Drifting(SamplingServer):
         def _tokens(self, subject, body, last, in_flight):  # type: ignore[no-untyped-def]
             if body["temperature"] and subject != "baseline":
-                body = {**body, "temperature": 1.0}
+                body = {**body, "temperature": 3.0}
             return super()._tokens(subject, body, last, in_flight)
 
-    found = judged(Drifting(1), USUAL)
+    found = judge_losslessness(SMALL.run(bench(Drifting(1), embeds=False)))
     assert found.verdict == "cannot tell"
+    tokens = case(found, "sampled at 0.6: token frequencies")
+    assert tokens.status is CaseStatus.CANNOT_TELL and tokens.seen.count("different") == 1
+    assert tokens.evidence["p_value"] < 0.0005 > tokens.evidence["p_value_baseline_again"]
 
 
 @pytest.mark.slow

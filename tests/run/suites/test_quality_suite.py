@@ -38,6 +38,8 @@ def test_equal_answers_are_equally_good() -> None:
         (spoilt(text=""), "empty"),
         (spoilt(text="It is the river " * 30), "looping"),
         (spoilt(text="It is the river " * 30), "distinct_2"),
+        (spoilt(text="It is the river " * 30), "compression"),
+        (spoilt(finish="length"), "cut_off"),
         (spoilt(text="I'm sorry, but I can't help with that."), "refuses"),
         (spoilt(text="```python\nx = 1"), "open_code_block"),
         (spoilt(text=GERMAN), "off_language"),

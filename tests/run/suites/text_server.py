@@ -29,6 +29,8 @@ class TextServer(ToySubjects):
     share: float = 0.4
     text: str | None = None
     """What a spoilt answer says instead."""
+    finish: str = "stop"
+    """How a spoilt answer ends."""
     longer: bool = False
     numbers_lost: bool = False
     fails: bool = False
@@ -57,6 +59,7 @@ class TextServer(ToySubjects):
         if spoilt and chance < self.share:
             if self.fails:
                 return Answer(500, '{"error": {"message": "internal"}}')
+            finish = self.finish
             if self.text is not None:
                 text = self.text
             if self.longer:
