@@ -15,17 +15,18 @@ from typing import Protocol
 
 from orchestrator.decide.ladders import further_trials
 from orchestrator.decide.schedule import schedule_of
-from orchestrator.decide.sweep_result import SweepResult, read_sweep, whole_sweep
+from orchestrator.decide.sweep_result import Known, SweepResult, read_sweep, whole_sweep
 from orchestrator.errors import EnvironmentChanged
 from orchestrator.plan.trial import Trial
 from orchestrator.ports import Executor, Job, OnProgress, Progress, Steering, Tracker
 from orchestrator.report.tracked import tracked_run, tracked_sweep
-from orchestrator.report.written import Written, write_report
+from orchestrator.report.up_to_date import Reported, reported, save_reported
+from orchestrator.report.written import Written, write_report, written_to
 from orchestrator.run.suites.job import SuiteJob
 from orchestrator.run.use_log import GetUse, UseLog
 from orchestrator.store import SweepFolder
 from orchestrator.store.comparable import changes
-from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites
+from orchestrator.sweep_suites import SuiteExecutor, begin_suites, run_suites, unfinished_suites
 from orchestrator.tracking import Tracking, close_sweep, log_suite
 
 OpenTracker = Callable[[], Tracker]
@@ -76,6 +77,8 @@ class Sweep:
     """What the devices have been used for so far; None where they are not ours or not real."""
     draw: Draw = _nothing_drawn
     """Puts pictures of the result into the sweep's folder, for the tracker to take along."""
+    known: Known = field(default_factory=dict)
+    """What was read of trials that finished: a sweep is looked at after every step."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,9 @@ def run_sweep(sweep: Sweep) -> Finished:
     with sweep.folder.locked():
         began = time.time()
         comparable = _begin(sweep)
+        earlier = _reported(sweep)
+        if earlier is not None:
+            return earlier
         tracking = Tracking(sweep.folder, sweep.open_tracker)
         try:
             uses, tracked = UseLog(sweep.folder, sweep.device_use), _tracked(sweep, tracking)
@@ -111,7 +117,7 @@ def run_sweep(sweep: Sweep) -> Finished:
                 notes += _confirm_schedule(sweep, on_progress)
             _run_suites(sweep, on_progress)
             uses.write()
-            result = whole_sweep(sweep.folder)
+            result = whole_sweep(sweep.folder, sweep.known)
             report = write_report(result, sweep.folder.path)
             sweep.draw(result, sweep.folder.path)
         except BaseException:
@@ -121,7 +127,22 @@ def run_sweep(sweep: Sweep) -> Finished:
         _say(tracking, sweep.on_progress)
         if tracking.failed is not None:
             notes.append(tracking.failed)
+        elif tracking.location is not None:
+            save_reported(sweep.folder, Reported(tracking.location, tuple(notes)))
         return Finished(result, report, tracking.location, tuple(notes))
+
+
+def _reported(sweep: Sweep) -> Finished | None:
+    """The report that an earlier run wrote and tracked, where nothing has changed since."""
+    suites = unfinished_suites(sweep.folder, sweep.suites, retry_failed=sweep.retry_failed)
+    if suites or _todo(sweep, sweep.jobs):
+        return None
+    report = written_to(sweep.folder.path)
+    earlier = reported(sweep.folder)
+    if earlier is None or not all(path.exists() for path in report.files):
+        return None
+    result = whole_sweep(sweep.folder, sweep.known)
+    return Finished(result, report, earlier.tracking, earlier.notes)
 
 
 _ABOUT_ITSELF = ("sweep_id", "created_unix_s")
@@ -223,7 +244,7 @@ def _refine(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
         if left <= 0:
             return tuple(notes)
         jobs: list[Job] = []
-        for trial in further_trials(read_sweep(sweep.folder).trials, left):
+        for trial in further_trials(read_sweep(sweep.folder, sweep.known).trials, left):
             job = sweep.further(trial, [*added, *(job.trial for job in jobs)])
             if isinstance(job, str):
                 notes.append(f"{trial.label()} was not measured as well: {job}")
@@ -248,7 +269,7 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
     kept = [trial for trial in sweep.folder.added() if trial.kind != "confirmation"]
     notes: list[str] = []
     jobs: list[Job] = []
-    for chosen in read_sweep(sweep.folder).chosen:
+    for chosen in read_sweep(sweep.folder, sweep.known).chosen:
         added = [*kept, *(job.trial for job in jobs)]
         job = sweep.further(chosen.trial.confirmation(), added)
         if isinstance(job, str):
@@ -266,7 +287,7 @@ def _confirm_best(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
 
 def _confirm_schedule(sweep: Sweep, on_progress: OnProgress) -> tuple[str, ...]:
     """A schedule put together from several cells was never run itself: so it is, as a candidate."""
-    schedule = schedule_of(read_sweep(sweep.folder))
+    schedule = schedule_of(read_sweep(sweep.folder, sweep.known))
     if schedule is None or "attached" in schedule.based_on.trial.pair.speculative.engine:
         return ()
     key = schedule.deployment_pair().key

@@ -310,8 +310,13 @@ class RayServeDeployer:
         started here."""
         self.cancel()
         names = [*self._running, *self._private]
-        with ThreadPoolExecutor(max(1, len(names))) as threads:
-            list(threads.map(self.stop, names))
+        try:
+            with ThreadPoolExecutor(max(1, len(names))) as threads:
+                list(threads.map(self.stop, names))
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         with self._lock:
             ray_ends = self._connection is not None and self._connection.started_here
             if self._serve is not None and self._serve.started_here and not ray_ends:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ray import serve
+from ray.exceptions import RayActorError, RaySystemError, RpcError
+from ray.serve.exceptions import RayServeException
 from ray.serve.schema import ApplicationStatus
 
 from orchestrator.adapters import processes
@@ -32,6 +34,10 @@ SEARCHED_CHARACTERS = 500_000
 """Of an ended engine's log, for the cause."""
 
 FAILED = (ApplicationStatus.DEPLOY_FAILED, ApplicationStatus.UNHEALTHY)
+
+_NO_CONTROLLER = (RayServeException, RayActorError, RaySystemError, RpcError)
+"""What Serve's calls raise where its controller, or the whole cluster, is gone: then no application
+runs any more. Anything else is a defect, or a controller that is there and cannot answer."""
 
 _SERVE = threading.RLock()
 """Serve's client is used by one thread at a time; its calls here return at once."""
@@ -148,27 +154,17 @@ def take_down(name: str, node: NodeWork, running: frozenset[processes.ProcessId]
 
     A node that is gone has taken them along.
     """
-    with _SERVE, contextlib.suppress(Exception):  # a cluster that is gone took it along
+    with _SERVE, contextlib.suppress(*_NO_CONTROLLER):
         serve.delete(name, _blocking=False)
     with contextlib.suppress(DevicesLost):
         node.wait_gone(running, STOP_GRACE_S)
     until = time.monotonic() + STOP_GRACE_S
-    while time.monotonic() < until and _listed(name):
+    while time.monotonic() < until and name in applications():
         time.sleep(POLL_S)
-
-
-def _listed(name: str) -> bool:
-    with _SERVE:
-        try:
-            return name in serve.status().applications
-        except Exception:  # noqa: BLE001 - no controller left: nothing runs any more
-            return False
 
 
 def applications() -> list[str]:
     """Names of all applications that Serve has; empty where it does not run."""
-    with _SERVE:
-        try:
-            return list(serve.status().applications)
-        except Exception:  # noqa: BLE001 - no controller
-            return []
+    with _SERVE, contextlib.suppress(*_NO_CONTROLLER):
+        return list(serve.status().applications)
+    return []

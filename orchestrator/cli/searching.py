@@ -14,6 +14,7 @@ from orchestrator.plan.plan import Plan, SearchPlan
 from orchestrator.plan.prompts import derived_seed
 from orchestrator.plan.search import start_over_trial
 from orchestrator.plan.trial import Trial
+from orchestrator.search.around_the_best import AroundTheBest
 from orchestrator.search.budget import Budget
 from orchestrator.search.halting import Halting, NeverHalting
 from orchestrator.search.proposer import GridProposer, Proposer, RandomProposer
@@ -85,10 +86,13 @@ def _proposer(plan: Plan, search: SearchPlan, candidates: Sequence[Trial]) -> Pr
     seed = derived_seed(plan.seed, "search", search.algorithm)
     if search.algorithm == "random":
         return RandomProposer(Random(seed))
-    from orchestrator.adapters.optuna import OptunaProposer
+    from orchestrator.adapters.optuna import STARTUP, OptunaProposer
 
-    lower = [lower_is_better(name) for name in search.objectives]
-    return OptunaProposer(Space.of(candidates), lower, seed=seed % 2**32)
+    space, lower = Space.of(candidates), [lower_is_better(name) for name in search.objectives]
+    estimator = OptunaProposer(space, lower, seed=seed % 2**32)
+    if len(lower) > 1:
+        return estimator  # there is no best cell, but a front
+    return AroundTheBest(estimator, space, lower[0], Random(seed), STARTUP)
 
 
 def _halting(search: SearchPlan, candidates: Sequence[Trial]) -> Halting:

@@ -43,12 +43,15 @@ def trial_result(trial: Trial, folder: TrialFolder, slo: SloBounds | None = None
 
 
 @functools.cache
-def code_hash() -> str:
-    """Of the source that derives: another version derives anew."""
+def code_hash(packages: tuple[str, ...] = PACKAGES) -> str:
+    """Of the source in some packages, templates and catalogues too: another version of it derives
+    anew."""
     root = Path(__file__).resolve().parents[1]
     files = [root / "records.py"]
-    for package in PACKAGES:
-        files += sorted((root / package).rglob("*.py"))
+    for package in packages:
+        files += sorted(
+            path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc"
+        )
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())

@@ -104,11 +104,22 @@ class SweepResult:
         return None
 
 
-def read_sweep(folder: SweepFolder) -> SweepResult:
-    """Everything about a sweep, from its folder alone. Raises: StoreError."""
+Known = dict[str, TrialResult]
+"""Of trials that finished, by id: what was read of them stays true while one process runs."""
+
+
+def read_sweep(folder: SweepFolder, known: Known | None = None) -> SweepResult:
+    """Everything about a sweep, from its folder alone. `known` is used, and added to: whoever
+    reads a sweep several times hands in the same. Raises: StoreError."""
     manifest = folder.manifest()
     slo = slo_bounds(manifest["experiment"].get("slo") or {})
-    found = [trial_result(trial, folder.trial(trial.id), slo) for trial in folder.trials()]
+    kept = {} if known is None else known
+    found = []
+    for trial in folder.trials():
+        result = kept.get(trial.id) or trial_result(trial, folder.trial(trial.id), slo)
+        found.append(result)
+        if result.outcome is not None and result.outcome.status == "finished":
+            kept[trial.id] = result
     origins = {result.trial.id: folder.trial(result.trial.id).reused() for result in found}
     return replace(
         sweep_result(manifest, found, search_record=folder.search()),
@@ -117,11 +128,11 @@ def read_sweep(folder: SweepFolder) -> SweepResult:
     )
 
 
-def whole_sweep(folder: SweepFolder) -> SweepResult:
+def whole_sweep(folder: SweepFolder, known: Known | None = None) -> SweepResult:
     """The trials, and what the suites found. Raises: StoreError."""
     runs = read_suites(folder)
     found = tuple(run.result for run in runs if run.result is not None)
-    return replace(read_sweep(folder), suites=found, suite_runs=runs)
+    return replace(read_sweep(folder, known), suites=found, suite_runs=runs)
 
 
 def sweep_result(

@@ -147,17 +147,21 @@ class PairJudge:
 
     def __init__(self, slo: SloBounds | None = None, objectives: Sequence[str] = ()) -> None:
         self._slo, self._objectives = slo, tuple(objectives)
-        self._seen: dict[tuple[str, int], Pair] = {}
+        self._trial = ""
+        self._seen: dict[int, Pair] = {}
+        """Of that trial: pairs that were looked at before, by index."""
 
     def __call__(
         self, trial: Trial, blocks: Sequence[tuple[BlockRecord, BlockRecord]]
     ) -> Judgement:
+        if trial.id != self._trial:
+            self._trial, self._seen = trial.id, {}
         pairs = []
         for baseline, speculative in blocks:
-            key = (trial.id, baseline.pair_index)
-            if key not in self._seen:
-                self._seen[key] = _pair(trial, (baseline, speculative), self._slo)
-            pairs.append(self._seen[key])
+            index = baseline.pair_index
+            if index not in self._seen:
+                self._seen[index] = _pair(trial, (baseline, speculative), self._slo)
+            pairs.append(self._seen[index])
         decision = decide_pairs(pairs, trial.protocol)
         invalid = [pair.why_invalid() for pair in pairs if not pair.valid]
         metrics = {"valid_pairs": float(sum(pair.valid for pair in pairs))}

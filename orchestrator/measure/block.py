@@ -12,7 +12,7 @@ from orchestrator.measure.acceptance import (
     acceptance_between,
     counter_difference,
 )
-from orchestrator.measure.latency import RequestLatency, latency_of
+from orchestrator.measure.latency import RequestLatency, latency_of, send_lag_s
 from orchestrator.measure.slo import SloBounds, goodput_rps, goodput_tok_per_s, slo_attainment
 from orchestrator.measure.summary import STATISTICS, Summary, summarize, with_statistic
 from orchestrator.records import Arm, BlockRecord, RequestRecord
@@ -159,7 +159,7 @@ def block_figures(
         ),
         prefix_cache_hit_rate=_prefix_cache_hit_rate(block),
         telemetry=_telemetry(block),
-        send_lag_p99_s=_p99(r.send_lag_s for r in map(latency_of, block.requests)),
+        send_lag_p99_s=_p99(map(send_lag_s, block.requests)),
         slo_attainment=slo_attainment(block.requests, bounds),
         goodput_rps=goodput_rps(block.requests, bounds, block.duration_s),
         goodput_tok_per_s=goodput_tok_per_s(block.requests, bounds, block.duration_s),

@@ -42,10 +42,24 @@ def token_chunks(request: RequestRecord) -> tuple[tuple[float, int | None], ...]
     if request.chunk_tokens is None:
         return tuple((at, None) for at in request.chunk_s)
     return tuple(
-        (at, count)
-        for at, count in zip(request.chunk_s, request.chunk_tokens, strict=True)
-        if count > 0
+        [
+            (at, count)
+            for at, count in zip(request.chunk_s, request.chunk_tokens, strict=True)
+            if count > 0
+        ]
     )
+
+
+def token_span(request: RequestRecord) -> tuple[float, float] | None:
+    """Arrival of the first and of the last chunk that carries a token; None: no token came."""
+    at, counts = request.chunk_s, request.chunk_tokens
+    if counts is None:
+        return (at[0], at[-1]) if at else None
+    first = next((i for i, count in enumerate(counts) if count > 0), None)
+    if first is None:
+        return None
+    last = next(i for i in range(len(counts) - 1, -1, -1) if counts[i] > 0)
+    return at[first], at[last]
 
 
 def token_count(request: RequestRecord) -> int | None:
@@ -64,10 +78,10 @@ def ttft_s(request: RequestRecord) -> float | None:
     Unit: s
     Undefined: no token came, or it was never sent.
     """
-    chunks = token_chunks(request)
-    if not chunks or request.sent_s is None:
+    span = token_span(request)
+    if span is None or request.sent_s is None:
         return None
-    return chunks[0][0] - request.sent_s
+    return span[0] - request.sent_s
 
 
 def ttft_from_due_s(request: RequestRecord) -> float | None:
@@ -77,10 +91,10 @@ def ttft_from_due_s(request: RequestRecord) -> float | None:
     Unit: s
     Undefined: no token came, or a closed loop (nothing was planned).
     """
-    chunks = token_chunks(request)
-    if not chunks or request.offset_s is None:
+    span = token_span(request)
+    if span is None or request.offset_s is None:
         return None
-    return chunks[0][0] - request.offset_s
+    return span[0] - request.offset_s
 
 
 def tpot_s(request: RequestRecord) -> float | None:
@@ -90,11 +104,11 @@ def tpot_s(request: RequestRecord) -> float | None:
     Unit: s
     Undefined: fewer than 2 tokens, or their number is not known.
     """
-    chunks = token_chunks(request)
+    span = token_span(request)
     tokens = token_count(request)
-    if not chunks or tokens is None or tokens < 2:
+    if span is None or tokens is None or tokens < 2:
         return None
-    return (chunks[-1][0] - chunks[0][0]) / (tokens - 1)
+    return (span[1] - span[0]) / (tokens - 1)
 
 
 def itl_s(request: RequestRecord) -> tuple[float, ...] | None:
@@ -114,10 +128,13 @@ def itl_s(request: RequestRecord) -> tuple[float, ...] | None:
         return None
     gaps: list[float] = []
     before: float | None = None
-    for at, count in token_chunks(request):
+    for at, count in zip(request.chunk_s, request.chunk_tokens, strict=True):
+        if count < 1:
+            continue
         if before is not None:
             gaps.append(at - before)
-        gaps.extend([0.0] * ((count or 1) - 1))
+        if count > 1:
+            gaps.extend([0.0] * (count - 1))
         before = at
     return tuple(gaps)
 
@@ -132,7 +149,7 @@ def icl_s(request: RequestRecord) -> tuple[float, ...] | None:
     """
     if len(request.chunk_s) < 2:
         return None
-    return tuple(b - a for a, b in pairwise(request.chunk_s))
+    return tuple([b - a for a, b in pairwise(request.chunk_s)])
 
 
 def e2e_s(request: RequestRecord) -> float | None:

@@ -98,6 +98,35 @@ class Space:
                 total += abs(rank[x] - rank[y])
         return total
 
+    def neighbours(self, index: int) -> tuple[int, ...]:
+        """The cells one step away, in order: on one axis the next number down and up, or another
+        name; and of every other method the cell under the same conditions that is most alike."""
+        here = self.points[index]
+        nearest: dict[tuple[str, Value], tuple[float, int]] = {}
+        for other, point in enumerate(self.points):
+            differing = [n for n in here.keys() | point.keys() if here.get(n) != point.get(n)]
+            direction = self._direction(here, point, differing)
+            if direction is not None:
+                found = (self.distance(index, other), other)
+                nearest[direction] = min(found, nearest.get(direction, found))
+        return tuple(sorted(cell for _, cell in nearest.values()))
+
+    @staticmethod
+    def _direction(
+        here: Mapping[str, Value], there: Mapping[str, Value], differing: Sequence[str]
+    ) -> tuple[str, Value] | None:
+        """Which way one has to go; None: it is no single step."""
+        if "method" in differing:
+            same = not any(name in CONDITIONS for name in differing)
+            return ("method", there["method"]) if same else None
+        if len(differing) != 1:
+            return None
+        name = differing[0]
+        was, becomes = here.get(name), there.get(name)
+        if isinstance(was, float) and isinstance(becomes, float):
+            return name, "up" if becomes > was else "down"
+        return name, str(becomes)
+
 
 def ordered(values: Sequence[Value]) -> tuple[Value, ...]:
     """Distinct values: numbers ascending; names, or a mixture, in the order given."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from orchestrator.plan.identity import content_hash
 from orchestrator.plan.trial import LoadPoint, Trial
 
 
@@ -30,19 +27,5 @@ def load_level(load: LoadPoint) -> float:
 
 
 def ladder_key(trial: Trial) -> str:
-    """The same for all rungs of one ladder: the trial's identity without how much is offered.
-
-    Left out: the seed, the batch size, and of the load its concurrency, rate and time scale. The
-    kind of load stays (mode, arrivals, burstiness, trace): Poisson and bursty arrivals are two
-    ladders; so does the engine's cap, which is the deployments'.
-    """
-    identity: dict[str, Any] = trial.identity()
-    del identity["seed"]
-    cell = dict(identity["cell"])
-    del cell["batch_size"]
-    load = dict(cell["load"])
-    for how_much in ("concurrency", "rate_rps", "time_scale"):
-        del load[how_much]
-    # A trace that is scaled to a rate and one that is scaled by hand are different ladders.
-    load["by"] = "rate" if trial.cell.load.rate_rps is not None else "scale"
-    return content_hash({**identity, "cell": {**cell, "load": load}})
+    """See `Trial.ladder`."""
+    return trial.ladder

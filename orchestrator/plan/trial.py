@@ -130,6 +130,25 @@ class Trial:
     def id(self) -> str:
         return content_hash(self.identity())
 
+    @cached_property
+    def ladder(self) -> str:
+        """The same for all rungs of one ladder: the identity without how much is offered.
+
+        Left out: the seed, the batch size, and of the load its concurrency, rate and time scale.
+        The kind of load stays (mode, arrivals, burstiness, trace): Poisson and bursty arrivals are
+        two ladders; so does the engine's cap, which is the deployments'.
+        """
+        identity: dict[str, Any] = self.identity()
+        del identity["seed"]
+        cell = dict(identity["cell"])
+        del cell["batch_size"]
+        load = dict(cell["load"])
+        for how_much in ("concurrency", "rate_rps", "time_scale"):
+            del load[how_much]
+        # A trace that is scaled to a rate and one that is scaled by hand are different ladders.
+        load["by"] = "rate" if self.cell.load.rate_rps is not None else "scale"
+        return content_hash({**identity, "cell": {**cell, "load": load}})
+
     def identity(self) -> dict[str, Any]:
         """Everything that determines the result, and nothing else."""
         return {

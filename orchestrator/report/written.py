@@ -27,6 +27,12 @@ class Written:
         return self.page, self.markdown
 
 
+def written_to(folder: Path, words: Words = ENGLISH) -> Written:
+    """Where the report of the sweep in `folder` is, or will be."""
+    language = "" if words.language == "en" else f".{words.language}"
+    return Written(folder / f"report{language}.html", folder / f"report{language}.md")
+
+
 def write_report(result: SweepResult, folder: Path, words: Words = ENGLISH) -> Written:
     """Write `report.html` and `report.md` (Chinese: `report.zh.html`, `report.zh.md`) into the
     sweep's folder, beside the records that they link to;
@@ -34,8 +40,7 @@ def write_report(result: SweepResult, folder: Path, words: Words = ENGLISH) -> W
 
     Raises: StoreError.
     """
-    language = "" if words.language == "en" else f".{words.language}"
-    written = Written(folder / f"report{language}.html", folder / f"report{language}.md")
+    written = written_to(folder, words)
     for path, text in zip(
         written.files, (html_report(result, words), markdown_report(result, words)), strict=True
     ):

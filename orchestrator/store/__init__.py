@@ -8,6 +8,7 @@
     results/<sweep>/<trial>/blocks/003-B.parquet      requests of one block (003-B.json: the rest)
     results/<sweep>/<trial>/outcome.json              how it ended; written last
     results/<sweep>/<trial>/derived.json              its numbers, kept for speed; may be deleted
+    results/<sweep>/reported.json                     what the report was made of; may be deleted
     results/<sweep>/suites.json                       the suites that were asked for
     results/<sweep>/suites/<id>/suite.json            what determines what a suite sends
     results/<sweep>/suites/<id>/asked.parquet         requests, answers (record.json: the rest)

@@ -42,10 +42,10 @@ def write_atomically(path: Path, write: Callable[[Path], object], *, durable: bo
         raise StoreError(f"{path}: could not be written ({error.strerror}); {hint}") from error
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     """Canonical, readable JSON. Raises: StoreError; TypeError/ValueError if not plain JSON."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, lambda temporary: _write_text(temporary, text + "\n"))
+    write_atomically(path, lambda temporary: _write_text(temporary, text + "\n"), durable=durable)
 
 
 def read_json(path: Path) -> Any:

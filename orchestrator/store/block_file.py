@@ -57,9 +57,13 @@ def block_stem(block: BlockRecord) -> str:
 
 
 def write_block(folder: Path, block: BlockRecord) -> Path:
-    """Write `block` into `folder` and return the path of its JSON. Raises: StoreError."""
+    """Write `block` into `folder` and return the path of its JSON. Raises: StoreError.
+
+    What is measured is flushed to the disk; a warm-up is not, since nothing is derived from it.
+    """
     stem = block_stem(block)
-    write_requests(folder / f"{stem}.parquet", block.requests)
+    durable = block.kind != "warmup"
+    write_requests(folder / f"{stem}.parquet", block.requests, durable=durable)
     facts = {
         field.name: getattr(block, field.name)
         for field in fields(block)
@@ -71,7 +75,7 @@ def write_block(folder: Path, block: BlockRecord) -> Path:
         facts[name] = None if snapshot is None else asdict(snapshot)
     facts["samples"] = [{"at_s": sample.at_s, "values": sample.values} for sample in block.samples]
     path = folder / f"{stem}.json"
-    write_json(path, facts)
+    write_json(path, facts, durable=durable)
     return path
 
 
@@ -90,7 +94,8 @@ def read_block(path: Path) -> BlockRecord:
     facts: dict[str, Any] = read_json(path)
     requests_path = path.with_suffix(".parquet")
     try:
-        rows = pq.read_table(requests_path).to_pylist()
+        with pq.ParquetFile(requests_path) as file:  # a dataset's machinery costs more than a block
+            rows = file.read(use_threads=False).to_pylist()
         return BlockRecord(
             trial_id=facts["trial_id"],
             pair_index=facts["pair_index"],

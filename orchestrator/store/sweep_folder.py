@@ -18,6 +18,7 @@ from orchestrator.store.atomic import read_json, write_json
 from orchestrator.store.suite_folder import SuiteFolder
 from orchestrator.store.trial_folder import TrialFolder
 
+_REPORTED = "reported.json"
 _RECORDS = ("sweep.json", "trials.json", "added.json", "search.json")
 
 
@@ -83,6 +84,25 @@ class SweepFolder:
     def search(self) -> dict[str, Any] | None:
         """None where nothing was searched."""
         path = self.path / "search.json"
+        return dict(read_json(path)) if path.exists() else None
+
+    def state(self) -> str:
+        """Names what is recorded as it is now, the manifest aside: changes when a record does."""
+        lists = [self.path / name for name in (*_RECORDS[1:], "suites.json")]
+        found = [path.read_text(encoding="utf-8") for path in lists if path.exists()]
+        for path in sorted(self.path.glob("*/outcome.json")):
+            found.append(f"{path.parent.name} {TrialFolder(path.parent).state()}")
+        for path in sorted(self.path.glob("suites/*/*")):
+            seen = path.stat()
+            found.append(f"{path.parent.name}/{path.name} {seen.st_size} {seen.st_mtime_ns}")
+        return "\n".join(found)
+
+    def save_reported(self, how: Mapping[str, Any]) -> None:
+        """What the report was last made of, and where it was tracked."""
+        write_json(self.path / _REPORTED, dict(how), durable=False)
+
+    def reported(self) -> dict[str, Any] | None:
+        path = self.path / _REPORTED
         return dict(read_json(path)) if path.exists() else None
 
     def trials(self) -> tuple[Trial, ...]:

@@ -30,9 +30,11 @@ class TrialFolder:
         return self.path / "blocks"
 
     def begin(self, trial: Trial) -> None:
+        """For whoever opens the folder: the sweep's list of trials says the same."""
         write_json(
             self.path / "trial.json",
             {"id": trial.id, "label": trial.label(), "identity": trial.identity()},
+            durable=False,
         )
 
     def save_environment(self, environment: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from pathlib import Path
 
@@ -10,7 +11,12 @@ import psutil
 import pytest
 from mlflow import MlflowClient
 
-from orchestrator.adapters.mlflow import MlflowProcess, MlflowTracker, local_tracking_uri
+from orchestrator.adapters.mlflow import (
+    MlflowProcess,
+    MlflowTracker,
+    local_file,
+    local_tracking_uri,
+)
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
 
@@ -56,6 +62,21 @@ def children(uri: str, experiment: str) -> list[object]:
     found = client.get_experiment_by_name(experiment)
     assert found is not None
     return list(client.search_runs([found.experiment_id], "tags.`orchestrator.trial_id` != ''"))
+
+
+def test_the_local_store_is_written_ahead_but_not_over_a_network(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No transaction waits for the disk; a log needs memory that all readers share, though."""
+    open_tracker(uri, tmp_path, "ahead")
+    with sqlite3.connect(uri.removeprefix("sqlite:///")) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    said = {}
+    for medium in ("network", None, "solid_state"):
+        monkeypatch.setattr(local_file, "storage", lambda _, medium=medium: {"medium": medium})
+        said[medium] = local_file._may(uri)
+    assert said == {"network": False, None: True, "solid_state": True}
+    assert not local_file._may("http://127.0.0.1:5000")
 
 
 def test_a_trial_is_a_child_run_with_params_metrics_steps_tags_inputs_and_artifacts(

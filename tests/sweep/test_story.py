@@ -87,6 +87,44 @@ def test_running_it_again_only_reports(tmp_path: Path) -> None:
     assert again.result.manifest["sweep_id"] == first.result.manifest["sweep_id"]
 
 
+def test_a_report_that_still_holds_is_neither_written_nor_tracked_again(tmp_path: Path) -> None:
+    file, results = write_experiment(tmp_path), tmp_path / "r"
+    first = run_story(file, results)
+    written = first.report.page.stat().st_mtime_ns
+    tracker = RememberingTracker()
+    again = run_story(file, results, tracker=tracker)
+    assert again.report.page.stat().st_mtime_ns == written
+    assert (again.tracking, again.notes) == (first.tracking, first.notes)
+    assert tracker.sweeps == tracker.closed == []
+
+    again.report.page.unlink()
+    assert run_story(file, results, tracker=tracker).report.page.exists()
+    assert len(tracker.closed) == 1
+
+
+@pytest.mark.parametrize("changed", ["a record", "what is asked"])
+def test_a_report_that_holds_no_longer_is_written_and_tracked_again(
+    tmp_path: Path, changed: str
+) -> None:
+    file, results = write_experiment(tmp_path), tmp_path / "r"
+    first = run_story(file, results)
+    if changed == "a record":
+        own = SweepFolder(results / "story").trial(first.result.trials[0].trial.id)
+        os.utime(next(own.blocks_path.glob("000-A.json")), (1, 1))
+    else:
+        file.write_text(file.read_text() + "cost: {device_hour: 2.0, currency: USD}\n")
+    tracker = RememberingTracker()
+    run_story(file, results, tracker=tracker)
+    assert len(tracker.closed) == 1
+
+
+def test_a_report_that_was_not_tracked_is_tried_again(tmp_path: Path) -> None:
+    file, results = write_experiment(tmp_path), tmp_path / "r"
+    run_story(file, results, tracker=RememberingTracker(down=True))
+    tracker = RememberingTracker()
+    assert run_story(file, results, tracker=tracker).tracking == "memory"
+
+
 def test_a_longer_list_of_lengths_measures_only_what_is_new(tmp_path: Path) -> None:
     run_story(write_experiment(tmp_path, lengths="[2]"), tmp_path / "r")
     events = Events()

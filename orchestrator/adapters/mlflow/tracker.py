@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from orchestrator.adapters.mlflow.local_file import write_ahead
 from orchestrator.adapters.mlflow.quiet import prepare_environment
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
@@ -61,6 +62,7 @@ class MlflowTracker:
         with _unavailable_if_it_fails(uri):
             if uri.startswith("sqlite:///"):
                 Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+            write_ahead(uri)
             self._client = MlflowClient(tracking_uri=uri)
             self._experiment_id = self._open_experiment()
         self._parent_id: str | None = None
