@@ -6,6 +6,7 @@ python one_sweep.py EXPERIMENT.yaml RESULTS [mlflow | none]
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from orchestrator.sweep import Sweep, run_sweep
 class Stopwatch:
     """Seconds spent inside one method, over all calls."""
 
-    def __init__(self, owner: type, name: str) -> None:
+    def __init__(self, owner: Any, name: str) -> None:
         self.seconds = 0.0
         inner: Callable[..., Any] = getattr(owner, name)
 
@@ -46,6 +47,7 @@ def main(file: Path, results: Path, tracking: str) -> None:
     began = time.perf_counter()
     measuring = Stopwatch(SimulatedLoadClient, "run_block")
     logging = Stopwatch(MlflowProcess, "log_run")
+    flushing = Stopwatch(os, "fsync")
     process = psutil.Process()
     memory: list[int] = []
     trials_ended = [began]
@@ -87,6 +89,7 @@ def main(file: Path, results: Path, tracking: str) -> None:
                 "prepare_s": planned - began,
                 "measured_s": measuring.seconds,
                 "logging_s": logging.seconds,
+                "flush_s": flushing.seconds,
                 "cpu_s": sum(process.cpu_times()[:2]),
                 "rss_bytes": memory,
             }

@@ -120,6 +120,9 @@ def theirs(cells: Cells, folder: Path) -> Took:
         *("--bench-cmd", shlex.join([*vllm, "bench", "serve", *flags, *asks])),
         *("--serve-params", str(serve), "--bench-params", str(bench)),
         *("--num-runs", str(cells.runs), "--experiment-name", "sweep", "--show-stdout"),
+        # Without a command it resets the caches after a run, for a program called "vllm" alone.
+        # Nothing is cached here.
+        *("--after-bench-cmd", "true"),
     ]
     cpus = compute_cpus(allowed_cpus())
     variables = engine_environment(accelerators=False, cpus=cpus, given={})

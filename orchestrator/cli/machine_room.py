@@ -19,7 +19,7 @@ from orchestrator.adapters.ray_cluster import (
     find_nodes,
     reserve,
 )
-from orchestrator.adapters.ray_cluster.janitor import start_janitor, take_down_all
+from orchestrator.adapters.ray_cluster.janitor import leave_serve, start_janitor, take_down_all
 from orchestrator.adapters.ray_local import RayConnection, ServeAddress, ensure_ray, ensure_serve
 from orchestrator.adapters.serve_application import Build
 from orchestrator.errors import DeploymentError, DevicesLost
@@ -256,10 +256,10 @@ class MachineRoom:
                     ray.get(pool.close.remote(), timeout=limit)
                 ray.kill(pool)
             if not joined.connection.started_here:
-                if self._serve_started:
+                if self._prefix:
+                    leave_serve(self._prefix, started_here=self._serve_started)
+                elif self._serve_started:
                     serve.shutdown()
-                elif self._prefix:
-                    take_down_all(self._prefix)
                 for reserved in self._reserved:
                     reserved.release()
         finally:

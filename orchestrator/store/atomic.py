@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,16 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
     """Canonical, readable JSON. Raises: StoreError; TypeError/ValueError if not plain JSON."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     write_atomically(path, lambda temporary: _write_text(temporary, text + "\n"), durable=durable)
+
+
+def link_or_copy(source: str, target: str) -> object:
+    """For `shutil.copytree`: records are written once and replaced whole, so a link to one is as
+    good as a copy, and takes no room. Raises: OSError when neither can be made."""
+    try:
+        os.link(source, target)
+        return target
+    except OSError:
+        return shutil.copy2(source, target)
 
 
 def read_json(path: Path) -> Any:

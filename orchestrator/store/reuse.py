@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.errors import StoreError
 from orchestrator.plan.trial import Trial
-from orchestrator.store.atomic import write_json
+from orchestrator.store.atomic import link_or_copy, write_json
 from orchestrator.store.sweep_folder import SweepFolder
 from orchestrator.store.trial_folder import REUSED
 
@@ -84,18 +84,9 @@ def _take(source: Path, target: Path, origin: Mapping[str, Any]) -> None:
     temporary = target.with_name(f".taking-{target.name}")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.copytree(source, temporary, copy_function=_link)
+        shutil.copytree(source, temporary, copy_function=link_or_copy)
         (temporary / REUSED).unlink(missing_ok=True)
         write_json(temporary / REUSED, dict(origin))
         temporary.replace(target)
     except OSError as error:
         raise StoreError(f"{target}: cannot take over {source}: {error}") from error
-
-
-def _link(source: str, target: str) -> object:
-    """Records are written once and replaced whole, so a link is as good as a copy."""
-    try:
-        os.link(source, target)
-        return target
-    except OSError:
-        return shutil.copy2(source, target)

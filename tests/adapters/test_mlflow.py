@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -126,6 +127,41 @@ def test_logging_again_replaces_the_run_and_reopens_the_parent(uri: str, tmp_pat
     assert experiment is not None
     parents = client.search_runs([experiment.experiment_id], "tags.kind = 'sweep'")
     assert len(parents) == 1
+
+
+def test_a_verdict_that_was_taken_back_amends_the_run(uri: str, tmp_path: Path) -> None:
+    tracker = open_tracker(uri, tmp_path, "amended")
+    first = tracked(tmp_path)
+    tracker.log_run(first)
+    (before,) = children(uri, "amended")
+    taken_back = {"tags": {"verdict": "cannot tell"}, "note": "withheld"}
+    tracker.log_run(replace(first, **taken_back, metrics={**first.metrics, "cells": 40.0}))
+    (after,) = children(uri, "amended")
+    assert after.info.run_id == before.info.run_id  # type: ignore[attr-defined]
+    assert after.data.tags["verdict"] == "cannot tell"  # type: ignore[attr-defined]
+    assert after.data.tags["mlflow.note.content"] == "withheld"  # type: ignore[attr-defined]
+    assert after.data.metrics["cells"] == 40.0  # type: ignore[attr-defined]
+    assert after.data.metrics["speedup_throughput"] == 1.25  # type: ignore[attr-defined]
+
+    tracker.log_run(replace(first, steps=(), tags={}))  # measured again: another run
+    (again,) = children(uri, "amended")
+    assert again.info.run_id != before.info.run_id  # type: ignore[attr-defined]
+    assert "verdict" not in again.data.tags  # type: ignore[attr-defined]
+
+
+def test_records_beside_a_local_store_are_linked(uri: str, tmp_path: Path) -> None:
+    records = tmp_path / "records"
+    (records / "blocks").mkdir(parents=True)
+    (records / "blocks" / "000-A.json").write_text("{}")
+    tracker = open_tracker(uri, tmp_path, "linked")
+    tracker.log_run(replace(tracked(tmp_path), artifacts={"trial": records}))
+    (child,) = children(uri, "linked")
+    client = MlflowClient(tracking_uri=uri)
+    run_id = child.info.run_id  # type: ignore[attr-defined]
+    assert [a.path for a in client.list_artifacts(run_id, "trial/blocks")] == [
+        "trial/blocks/000-A.json"
+    ]
+    assert (records / "blocks" / "000-A.json").stat().st_nlink == 2
 
 
 def test_a_server_that_is_down_is_said_so_soon(tmp_path: Path) -> None:

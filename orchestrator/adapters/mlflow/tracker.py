@@ -2,23 +2,29 @@
 
 The fluent API is not used: it keeps the active run in a process-wide stack, and cannot set tags or
 inputs of a run by id. A trial that is logged again gets a new run and the old one is deleted, so
-that rebuilding from the store always ends in the same state.
+that rebuilding from the store always ends in the same state; where only what is said of it has
+changed since this process logged it, its run is amended.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from orchestrator.adapters.mlflow.local_file import write_ahead
 from orchestrator.adapters.mlflow.quiet import prepare_environment
 from orchestrator.errors import TrackingUnavailable
 from orchestrator.ports import TrackedDataset, TrackedRun, TrackedSweep
+from orchestrator.store.atomic import link_or_copy
 
 prepare_environment()
 
@@ -66,8 +72,8 @@ class MlflowTracker:
             self._client = MlflowClient(tracking_uri=uri)
             self._experiment_id = self._open_experiment()
         self._parent_id: str | None = None
-        self._logged: dict[str, str] = {}
-        """Runs by trial id, of this process."""
+        self._logged: dict[str, tuple[str, TrackedRun]] = {}
+        """What this process logged, and as which run, by trial id."""
         self._all_known = False
 
     def open_sweep(self, sweep: TrackedSweep) -> None:
@@ -92,7 +98,10 @@ class MlflowTracker:
 
     def log_run(self, run: TrackedRun) -> None:
         with _unavailable_if_it_fails(self._uri):
-            before = self._logged.get(run.trial_id)
+            before, logged = self._logged.get(run.trial_id, (None, None))
+            if before is not None and logged is not None and _says_the_same_of(logged, run):
+                self._amend(before, logged, run)
+                return
             if before is None and not self._all_known:
                 before = self._find(_TRIAL_TAG, run.trial_id)
             created = self._client.create_run(
@@ -121,17 +130,30 @@ class MlflowTracker:
                 if math.isfinite(value)
             ]
             # Artifacts first: for each, MLflow reads the whole run, and it is small as yet.
+            beside = _local_folder(created.info.artifact_uri)
             for name, path in run.artifacts.items():
-                self._log_path(run_id, path, name)
+                if beside is None or not path.is_dir():
+                    self._log_path(run_id, path, name)
+                else:
+                    shutil.copytree(path, beside / name, copy_function=link_or_copy)
             if run.dataset is not None:
                 self._client.log_inputs(run_id, datasets=[_dataset(run.dataset)])
             self._client.log_batch(
                 run_id, metrics=[*steps, *summary], params=_params(run.params), synchronous=True
             )
             self._client.set_terminated(run_id, status=run.status, end_time=ended_ms)
-            self._logged[run.trial_id] = run_id
+            self._logged[run.trial_id] = run_id, run
             if before is not None:
                 self._client.delete_run(before)
+
+    def _amend(self, run_id: str, logged: TrackedRun, run: TrackedRun) -> None:
+        """Only what is said of a trial has changed: a verdict that a correction took back."""
+        at_ms, step = round(run.ended_unix_s * 1000), len(run.steps)
+        changed = {n: v for n, v in run.metrics.items() if logged.metrics.get(n) != v}
+        metrics = [Metric(n, v, at_ms, step) for n, v in changed.items() if math.isfinite(v)]
+        tags = _tags({"mlflow.note.content": run.note, **run.tags})
+        self._client.log_batch(run_id, metrics=metrics, tags=tags, synchronous=True)
+        self._logged[run.trial_id] = run_id, run
 
     def close_sweep(
         self,
@@ -206,6 +228,23 @@ class MlflowTracker:
             self._client.log_artifact(
                 run_id, str(path), artifact_path=None if folder == "." else folder
             )
+
+
+def _says_the_same_of(logged: TrackedRun, run: TrackedRun) -> bool:
+    """Whether both tell of the same records, and nothing of the first would have to go."""
+    if not (_finite(logged) <= _finite(run) and logged.tags.keys() <= run.tags.keys()):
+        return False
+    return replace(logged, tags=run.tags, note=run.note, metrics=run.metrics) == run
+
+
+def _finite(run: TrackedRun) -> set[str]:
+    return {name for name, value in run.metrics.items() if math.isfinite(value)}
+
+
+def _local_folder(artifact_uri: str) -> Path | None:
+    """Where the artifacts of a run lie, if this process can write there itself."""
+    address = urlparse(artifact_uri)
+    return Path(url2pathname(address.path)) if address.scheme == "file" else None
 
 
 @contextmanager

@@ -29,9 +29,7 @@ class Janitor:
         """Returns never: it ends with the pool, which ends with the driver."""
         while self._pool_lives():
             time.sleep(EVERY_S)
-        take_down_all(self._prefix)
-        if self._serve_started and not applications():
-            serve.shutdown()
+        leave_serve(self._prefix, started_here=self._serve_started)
         ray.actor.exit_actor()
 
     def _pool_lives(self) -> bool:
@@ -59,6 +57,14 @@ def start_janitor(pool: Any, prefix: str, *, serve_started: bool) -> Any:
     )
     actor.watch.remote()
     return actor
+
+
+def leave_serve(prefix: str, *, started_here: bool) -> None:
+    """Takes a sweep's applications down; and Serve, where the sweep started it and nobody else has
+    an application there by now."""
+    take_down_all(prefix)
+    if started_here and not applications():
+        serve.shutdown()
 
 
 def take_down_all(prefix: str) -> None:

@@ -67,7 +67,7 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._began[self._ours(trial).id] = time.monotonic()
-        self._on_progress(Progress("trial_started", trial=self._ours(trial)))
+        self._tell(Progress("trial_started", trial=self._ours(trial)))
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
@@ -76,7 +76,7 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
         if "report" in result:
             report = PairReport(**result["report"])
             self._valid_pairs[ours.id] = int(report.metrics.get("valid_pairs", 0))
-            self._on_progress(Progress("pair", trial=ours, report=report))
+            self._tell(Progress("pair", trial=ours, report=report))
         if "store_failed" in result:
             self.store_failed = result["store_failed"]
         if "outcome" in result:
@@ -96,7 +96,11 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
         if outcome is None and self.store_failed is not None:
             return  # cut short: it goes on when the sweep is run again
         if outcome is None and trial.id in self.reasons:
-            outcome = self._stopped(trial)
+            try:
+                outcome = self._stopped(trial)
+            except StoreError as failed:
+                self.store_failed = str(failed)
+                return
         if outcome is None:
             # The trial's own process died, so it could not record its end: we do.
             lines = (error or "").strip().splitlines()
@@ -118,7 +122,15 @@ class ProgressCallback(tune.Callback):  # type: ignore[misc]
             self.outcomes[trial.id] = outcome
         if self._steering is not None:
             self._steering.ended(outcome, time.monotonic())
-        self._on_progress(Progress("trial_ended", trial=trial, outcome=outcome))
+        self._tell(Progress("trial_ended", trial=trial, outcome=outcome))
+
+    def _tell(self, event: Progress) -> None:
+        """Whoever is told may write records too. Tune would make a failure of its own of what is
+        raised here."""
+        try:
+            self._on_progress(event)
+        except StoreError as failed:
+            self.store_failed = self.store_failed or str(failed)
 
     def _stopped(self, trial: Trial) -> Outcome:
         """Tune ends a stopped trial's function between two pairs, and may not wait for it: so its
