@@ -1,46 +1,56 @@
-"""The command line on engines that are no vLLM: everything else is the product's own.
+"""A sweep on a Ray cluster with simulated engines behind Ray Serve.
 
-python -m tests.cluster_run.drive sweep EXPERIMENT.yaml --results RESULTS --address ADDRESS
+python -m tests.cluster_run.drive ADDRESS|local EXPERIMENT.yaml RESULTS
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from orchestrator.adapters.serve_application import Build
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def command_line(build: Build, *, tracked: bool) -> int:
-    """`orchestrator` with the arguments of this process. Without `tracked` nothing is tracked:
-    MLflow costs seconds of a small machine."""
-    from orchestrator.cli import main, running, sweep
-    from tests.sweep.world import RememberingTracker
-
-    running.ENGINE_APP = build
-    if not tracked:
-        sweep._tracker = lambda *_: RememberingTracker()  # type: ignore[assignment]
-    return main()
+from orchestrator.cli.machine_room import join
+from orchestrator.cli.preparation import prepare
+from orchestrator.cli.running import ClusterEngines
+from orchestrator.cli.sweep import manifest_of
+from orchestrator.ports import Progress
+from orchestrator.store import SweepFolder
+from orchestrator.sweep import Sweep, run_sweep
+from tests.cluster_run import simulated_app
+from tests.sweep.world import RememberingTracker
 
 
-def begin(module: str, *arguments: str | Path) -> subprocess.Popen[str]:
-    """A module of this kind in a process, and a group of processes, of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+def say(event: Progress) -> None:
+    label = event.trial.label() if event.trial else ""
+    print(event.kind, label, event.text, event.outcome or "", flush=True)
+
+
+def main(address: str, file: str, results: str) -> None:
+    joined = join(None if address == "local" else address)
+    try:
+        prepared = prepare(Path(file), offline=True, cluster=joined.facts)
+        folder = SweepFolder(Path(results) / prepared.experiment.name)
+        engines = ClusterEngines(prepared, folder, joined, build=simulated_app.build)
+        try:
+            run_sweep(
+                Sweep(
+                    jobs=prepared.jobs(),
+                    further=prepared.further,
+                    folder=folder,
+                    manifest=manifest_of(prepared, folder),
+                    executor=engines,
+                    open_tracker=RememberingTracker,
+                    on_progress=say,
+                    device_use=engines.use,
+                )
+            )
+            print("USE", json.dumps(asdict(engines.use())), flush=True)
+        finally:
+            engines.close()
+    finally:
+        joined.close()
 
 
 if __name__ == "__main__":
-    from tests.cluster_run import simulated_app
-
-    sys.exit(command_line(simulated_app.build, tracked=False))
+    main(*sys.argv[1:])

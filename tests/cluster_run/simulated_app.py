@@ -22,9 +22,6 @@ from orchestrator.serving.app import FACTS_ROUTE
 from orchestrator.serving.engine_log import EngineState, write_state
 from orchestrator.serving.served_engine import ServedEngine, read_served_engine
 
-PROFILE = "stand_in"
-"""Engine argument: what the simulated engine is. By its own name the sweep would start no Ray."""
-
 
 class SimulatedApp:
     """Passes every request on to a simulated server in this process."""
@@ -90,7 +87,7 @@ def _deployment(served: ServedEngine) -> Deployment:
     speculation = served.speculation
     return Deployment(
         target=served.target,
-        engine={"simulated": served.engine[PROFILE]},
+        engine=served.engine,
         speculation=None
         if speculation is None
         else Speculation(speculation.method, speculation.speculation_length),

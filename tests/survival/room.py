@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +20,6 @@ from orchestrator.cli.sweep import manifest_of
 from orchestrator.ports import OnProgress, Tracker
 from orchestrator.store import SweepFolder
 from orchestrator.sweep import Finished, Sweep, run_sweep
-from tests.cluster_run.drive import begin, command_line
 from tests.survival import stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +111,24 @@ def use_stand_ins() -> None:
 
 def start(file: Path, results: Path, *options: str) -> subprocess.Popen[str]:
     """The command line in a process of its own, on stand-in engines."""
-    return begin("tests.survival.room", "sweep", file, "--results", results, *options)
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tests.survival.room",
+            "sweep",
+            file,
+            "--results",
+            results,
+            *options,
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
 
 
 def blocks(results: Path) -> dict[Path, int]:
@@ -137,4 +154,7 @@ def wait_for(condition: Callable[[], object], what: str, limit_s: float = 120) -
 
 
 if __name__ == "__main__":
-    sys.exit(command_line(stand_in.build, tracked=True))
+    from orchestrator.cli import main
+
+    use_stand_ins()
+    sys.exit(main())

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import StoreError
-from tests.small_disk import disk
 from tests.sweep.world import run_story, write_experiment
 
-__all__ = ["disk"]
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """A mounted file system of 300 KiB, and what gives it another size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(options: str) -> None:
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+
+    try:
+        mount("size=300k")
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", None) or error
+        pytest.skip(f"NOT TESTED: a full disk; mounting a small file system needs root ({why})")
+    try:
+        yield folder, lambda size: mount(f"remount,size={size}")
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_ends_the_sweep_and_the_same_goes_on_where_it_was(
