@@ -18,7 +18,7 @@ quickstart: setup  ## prepare the model, run the quickstart sweep, print the ver
 	@$(BIN)/python -m orchestrator models prepare smollm2-135m-instruct
 	@$(BIN)/python -m orchestrator sweep experiments/quickstart.yaml
 
-check: setup  ## lint, types, layers and the quick tests: seconds
+check: setup  ## lint, types, layers and the quick tests: two minutes
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/python -m pytest -m "not engine and not ray and not slow and not power"
 
@@ -28,7 +28,7 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
-test: setup  ## everything, the real engine included (about 15 minutes on 2 cores)
+test: setup  ## everything, the real engine included (about 20 minutes on 2 cores)
 	@$(MAKE) --no-print-directory lint
 	@# Two processes: a process that has started Ray ignores the ends of its children ever after.
 	@$(BIN)/python -m pytest -m "engine or ray"
