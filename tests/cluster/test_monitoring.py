@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -12,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from orchestrator.serving.switch import metrics_page
+from orchestrator.switch.config import Admin
 from tests.cluster.files import CLUSTER, ROOT, document, documents
 
 FOLDER = CLUSTER / "monitoring"
@@ -64,6 +68,24 @@ def test_every_metric_in_a_rule_is_in_the_installed_vllm_or_recorded_by_another(
     assert set(re.findall(r"\bspeculation:[a-z0-9_]+", text)) <= recorded
 
 
+def test_every_metric_of_the_switch_is_one_that_it_shows() -> None:
+    source = inspect.getsource(metrics_page)
+    text = "\n".join([*EXPRESSIONS, *(rule["expr"] for rule in RULES)])
+    used = set(re.findall(r"\bswitch_([a-z0-9_]+)", text))
+    assert len(used) >= 6
+    assert {n for n in used if not re.search(rf'"(switch_)?{SUFFIX.sub("", n)}"', source)} == set()
+
+
+def test_the_switchs_job_is_right_once_its_marks_are_taken_away() -> None:
+    text = (FOLDER / "prometheus.yml").read_text(encoding="utf-8")
+    marked = text[text.index("  # - job_name: switch") :]
+    (job,) = yaml.safe_load(marked.replace("  # ", "  "))
+    port = Admin.model_fields["port"].default
+    assert job["job_name"] == "switch"
+    assert job["static_configs"] == [{"targets": [f"127.0.0.1:{port}"]}]
+    assert "/cluster/monitoring/switch.token" in (ROOT / ".gitignore").read_text("utf-8").split()
+
+
 def test_every_alert_says_what_to_do_and_is_tried_by_a_test() -> None:
     alerts = [rule for rule in RULES if "alert" in rule]
     tried = (FOLDER / "rules_test.yml").read_text(encoding="utf-8")
@@ -96,10 +118,11 @@ def test_every_alert_fires_when_it_should_and_not_before() -> None:
 def test_there_are_no_metrics_of_anything_else() -> None:
     words = {"sum", "rate", "by", "on", "max", "le", "arm", "position", "application", "Name",
              "histogram_quantile", "group_left", "State", "CPU", "GPU", "USED",
-             "__rate_interval"}  # fmt: skip
+             "__rate_interval", "name", "acceptance_rate", "error_rate", "_p95_s",
+            "evidence_"}  # fmt: skip
     for text in EXPRESSIONS:
         names = set(re.findall(r"[A-Za-z_][A-Za-z0-9_:]*", text)) - words
-        assert all(name.startswith(("vllm:", "ray_")) for name in names), text
+        assert all(name.startswith(("vllm:", "ray_", "switch_")) for name in names), text
 
 
 def test_the_dashboard_is_one_that_grafana_reads() -> None:

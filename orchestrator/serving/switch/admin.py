@@ -7,6 +7,7 @@
 | `POST /admin/policy` | `{"policy": {…}, "why": "…"}` |
 | `POST /admin/pause`, `/admin/resume` | `{"why": "…"}` |
 | `GET /metrics` | Prometheus |
+| `GET /` | the live page; it asks for the token itself |
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pydantic import ValidationError
 from orchestrator.serving.switch.door import Guesses
 from orchestrator.serving.switch.keeper import Keeper
 from orchestrator.serving.switch.metrics_page import metrics_page
+from orchestrator.serving.switch.page import live_page
 from orchestrator.serving.switch.refusals import error_body
 from orchestrator.switch.config import SwitchConfig
 from orchestrator.switch.keys import TOKEN_FILE, key_from, key_hash, owner
@@ -43,7 +45,7 @@ class AdminApp:
     def __init__(self, keeper: Keeper, operators: list[tuple[str, str]]) -> None:
         self._keeper, self._operators = keeper, operators
         self._guesses = Guesses()
-        self.open_paths: set[str] = set()
+        self.open_paths = {"/"}
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._guarded()])
@@ -53,6 +55,7 @@ class AdminApp:
         app.router.add_post("/admin/pause", self._pause)
         app.router.add_post("/admin/resume", self._resume)
         app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/", self._page)
         return app
 
     def _guarded(self) -> Any:
@@ -72,6 +75,10 @@ class AdminApp:
             return await handler(request)
 
         return guarded
+
+    async def _page(self, _: web.Request) -> web.Response:
+        page = live_page()
+        return web.Response(text=page.html, content_type="text/html", headers=page.headers)
 
     async def _state(self, _: web.Request) -> web.Response:
         return web.json_response(await asyncio.to_thread(self._keeper.state))

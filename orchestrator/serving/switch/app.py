@@ -73,7 +73,9 @@ def placed(config: SwitchConfig) -> SwitchConfig:
 
 
 def guard_of(config: SwitchConfig) -> Guard:
-    return Permissive() if config.guard is None else LiveGuard(config.guard)
+    if config.guard is None or not config.guard.enabled:
+        return Permissive()
+    return LiveGuard(config.guard)
 
 
 def build(args: Mapping[str, Any]) -> serve.Application:

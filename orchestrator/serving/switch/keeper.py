@@ -44,13 +44,22 @@ class Keeper:
         ensure_settings(self.store, config)
         self.verdict: Verdict = self.store.verdict()
         if self.verdict.guard_snapshot:
-            guard.restore(self.verdict.guard_snapshot)
+            self._restore(self.verdict.guard_snapshot)
         self.view: GuardView = guard.evaluate(time.time())
         self.replicas: dict[str, dict[str, Any]] = {}
         self._drafts_told_s = float("-inf")
         self._counters: CounterSnapshot | None = None
         self._pending: list[Observation] = []
         self._saved_s = float("-inf")
+
+    def _restore(self, snapshot: Mapping[str, Any]) -> None:
+        """A snapshot of another version is told of and left: the guard begins anew."""
+        try:
+            self.guard.restore(snapshot)
+        except (KeyError, TypeError, ValueError) as error:
+            why = f"its snapshot cannot be read: {type(error).__name__}: {error}"
+            logger.error("switch keeper: the guard begins anew: %s", why)
+            self.store.note("guard_anew", why, {}, at_s=time.time())
 
     async def run(self) -> None:
         """For ever."""

@@ -42,6 +42,11 @@ def _families(state: Mapping[str, Any]) -> list[Metric]:
     guarded = GaugeMetricFamily("switch_guard_state", "1: the guard's state", labels=["state"])
     for name in STATES:
         guarded.add_metric([name], float(guard["state"] == name))
+    blocked = GaugeMetricFamily(
+        "switch_category_blocked", "1: the guard keeps it on the baseline", labels=["category"]
+    )
+    for category in sorted({f["category"] for f in guard["figures"] if f["category"]}):
+        blocked.add_metric([category], float(category in guard["blocked_categories"]))
     counts = CounterMetricFamily(
         "switch_events", "What replicas that are alive counted", labels=["what"]
     )
@@ -67,6 +72,7 @@ def _families(state: Mapping[str, Any]) -> list[Metric]:
         busy,
         closed,
         guarded,
+        blocked,
         counts,
         figures,
         limits,

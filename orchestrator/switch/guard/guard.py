@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ PROBE_LEVEL = 20.0
 PROBE_SEEN = 20
 """Observations of what was broken that a probe takes, before it may pass."""
 SNAPSHOT = 1
+USUAL_EVERY_S = 60.0
 
 
 class LiveGuard:
@@ -52,6 +54,8 @@ class LiveGuard:
         self._window = Window(settings.window_s)
         self._figures: tuple[Figure, ...] = ()
         self._round_began_s: float | None = None
+        self._usual_taken: dict[str, Any] = {}
+        self._usual_taken_s = -math.inf
 
     def observe(self, seen: Observation) -> None:
         if self._shows_figures:
@@ -109,6 +113,9 @@ class LiveGuard:
             self._judge_probe(now_s, self._whole, self._probe, category=None)
         for category, probe in list(self._category_probes.items()):
             self._judge_probe(now_s, self._categories[category], probe, category=category)
+        for category, fallback in list(self._categories.items()):
+            if fallback.state == "healthy" and not fallback.steps:
+                del self._categories[category]
         if self._shows_figures:
             self._figures = (
                 *self._window.figures(now_s, self._limit),
@@ -152,11 +159,9 @@ class LiveGuard:
         since_s = now_s if fallback.since_s is None else fallback.since_s
         if broken:
             fallback.fail_probe(now_s, self._breaches(broken, probe, now_s))
-        elif (
-            probe.requests >= settings.requests
-            and now_s - since_s >= settings.min_s
-            and all(_mended(probe.check(b.rule, b.category)) for b in fallback.reasons)
-        ):
+        elif probe.requests < settings.requests or now_s - since_s < settings.min_s:
+            return  # with little traffic it takes as long as it takes: mirrors harm nobody
+        elif all(_mended(probe.check(b.rule, b.category)) for b in fallback.reasons):
             fallback.pass_probe(now_s)
         elif now_s - since_s >= settings.max_s:
             fallback.put_off_probe(now_s)
@@ -229,11 +234,16 @@ class LiveGuard:
         )
 
     def snapshot(self) -> Mapping[str, Any]:
+        """What was usual is taken down once a minute: it is asked for far more often."""
+        now_s = self._round_began_s or 0.0
+        if not 0 <= now_s - self._usual_taken_s < USUAL_EVERY_S:
+            self._usual_taken = {c: u.distribution.snapshot() for c, u in self._usual.known.items()}
+            self._usual_taken_s = now_s
         return {
             "version": SNAPSHOT,
             "whole": self._whole.snapshot(),
             "categories": {c: f.snapshot() for c, f in self._categories.items()},
-            "usual": {c: u.distribution.snapshot() for c, u in self._usual.known.items()},
+            "usual": self._usual_taken,
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -255,6 +265,7 @@ class LiveGuard:
         self._whole, self._categories, self._usual = whole, categories, usual
         self._watch = Watch(self._settings, usual)
         self._probe, self._category_probes = None, {}
+        self._usual_taken_s = -math.inf
 
 
 def _mended(check: Check | None) -> bool:

@@ -80,7 +80,9 @@ class Probe(Section):
     requests: Count = Field(default=50, description="a probe takes at least so many")
     min_s: Positive = Field(default=60.0, description="and at least so long")
     max_s: Positive = Field(
-        default=3_600.0, description="a probe that has not seen enough by then is put off"
+        default=3_600.0,
+        description="a probe that has its requests, but not seen what was broken mended, is put "
+        "off after so long",
     )
 
     @model_validator(mode="after")
