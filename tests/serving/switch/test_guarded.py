@@ -81,5 +81,5 @@ def test_a_snapshot_of_another_version_is_told_of_and_left(
 
 
 def test_what_the_configuration_says_is_the_guard(folder: Path) -> None:
-    assert isinstance(guard_of(config_for(folder / "on")), LiveGuard)
+    assert isinstance(guard_of(config_for(folder / "on", guard={})), LiveGuard)
     assert isinstance(guard_of(config_for(folder / "off", guard={"enabled": False})), Permissive)

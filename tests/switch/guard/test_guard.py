@@ -88,9 +88,8 @@ def test_an_outage_of_both_arms_is_no_fault_of_speculation() -> None:
 def test_with_little_traffic_a_probe_takes_as_long_as_it_takes() -> None:
     fault = PlantedFault("errors", BEGINS_S, 0.9, BEGINS_S + 1200)
     changes = run(fault, minutes=14 * 60, rate_rps=0.03)
-    states = [view.state for _, view in changes]
-    assert states == ["healthy", "breached", "cooling", "probing", "healthy"]
-    assert changes[4][0] - changes[3][0] > SETTINGS.probe.max_s
+    assert [view.state for _, view in changes[-2:]] == ["probing", "healthy"]
+    assert changes[-1][0] - changes[-2][0] > SETTINGS.probe.max_s
 
 
 def test_one_category_goes_alone_and_the_others_stay() -> None:
