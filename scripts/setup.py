@@ -38,7 +38,7 @@ def main() -> int:
         return _fail(f"Python 3.11 or newer is needed, this is {platform.python_version()}")
     venv: Path = args.venv if args.venv.is_absolute() else ROOT / args.venv
     stamp, wanted = venv / f".ready-{args.extra}", _wanted(args.extra)
-    if stamp.exists() and stamp.read_text() == wanted and _complete(venv):
+    if stamp.exists() and stamp.read_text() == wanted and not _missing(venv):
         return 0
     began = time.monotonic()
     _ensure_venv(venv)
@@ -47,13 +47,19 @@ def main() -> int:
     print(f"setup: installing into {venv.name} (extra {args.extra}); some GB, a minute or more …")
     stamp.unlink(missing_ok=True)
     status = _install(python, args.extra)
+    if status == 0 and (damaged := _missing(venv)):
+        print(f"setup: {', '.join(damaged)}: installed, but files are gone; installing all again …")
+        status = _install(python, args.extra, again=True)
     if status != 0:
         return _fail(
             "the packages could not be installed (see above). Mend the cause and run the same "
             "command again: it goes on where it stopped"
         )
-    if not _complete(venv):
-        return _fail(f"installed, but not importable: run {python} -c 'import vllm, ray, mlflow'")
+    if still := _missing(venv):
+        return _fail(
+            f"installed, but {', '.join(still)} cannot be imported: see why with "
+            f"{python} -c 'import {still[0]}', or begin anew with: make clean setup"
+        )
     stamp.write_text(wanted)
     print(f"setup: ready in {time.monotonic() - began:.0f} s")
     return 0
@@ -71,18 +77,25 @@ def _wanted(extra: str) -> str:
     return digest.hexdigest()
 
 
-def _complete(venv: Path) -> bool:
-    """Whether every package that matters is there, without importing them (that takes 20 s)."""
+_NEEDED = [
+    "ray", "mlflow", "pydantic", "pandas", "pyarrow", "vllm", "torch", "httptools", "pytest", "ruff",
+    "orchestrator",
+]  # fmt: skip
+
+
+def _missing(venv: Path) -> list[str]:
+    """Which packages that matter are not there, without importing them (that takes 20 s)."""
     code = (
         "import importlib.util as u, sys;"
-        "names='ray mlflow pydantic pandas pyarrow vllm torch httptools pytest ruff orchestrator'"
-        ".split();"
-        "sys.exit(any(u.find_spec(n) is None for n in names))"
+        "print(*(n for n in sys.argv[1:] if u.find_spec(n) is None))"
     )
     try:
-        return subprocess.run([_python(venv), "-c", code], check=False).returncode == 0
+        told = subprocess.run(
+            [_python(venv), "-c", code, *_NEEDED], capture_output=True, text=True, check=False
+        )
     except OSError:
-        return False
+        return _NEEDED
+    return told.stdout.split() if told.returncode == 0 else _NEEDED
 
 
 def _ensure_venv(venv: Path) -> None:
@@ -103,7 +116,8 @@ def _ensure_uv(python: Path) -> None:
         subprocess.run([python, "-m", "pip", "install", "--quiet", "uv>=0.5"], check=True)
 
 
-def _install(python: Path, extra: str) -> int:
+def _install(python: Path, extra: str, *, again: bool = False) -> int:
+    """`again`: packages that are recorded as installed too."""
     command: list[str | Path] = [
         python, "-m", "uv", "pip", "install", "--python", python,
         "--overrides", REQUIREMENTS / "overrides.txt",
@@ -112,6 +126,7 @@ def _install(python: Path, extra: str) -> int:
         "--compile-bytecode",
         "--editable", f"{ROOT}[{extra},dev]",
     ]  # fmt: skip
+    command += ["--reinstall"] if again else []
     environment = dict(os.environ)
     if extra == "cpu":
         links = _find_links(python)
