@@ -78,8 +78,8 @@ def _wanted(extra: str) -> str:
 
 
 _NEEDED = [
-    "ray", "mlflow", "pydantic", "pandas", "pyarrow", "vllm", "torch", "httptools", "pytest", "ruff",
-    "orchestrator",
+    "ray", "mlflow", "pydantic", "pandas", "pyarrow", "vllm", "torch", "httptools", "pytest",
+    "ruff", "orchestrator",
 ]  # fmt: skip
 
 
