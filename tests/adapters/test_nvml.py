@@ -78,6 +78,7 @@ def test_values_in_si_units_with_the_devices_index() -> None:
     assert read(FakeNvml()) == {
         "gpu_utilization/0": 0.37,
         "gpu_memory_used_bytes/0": 4_000.0,
+        "gpu_memory_total_bytes/0": 150_000.0,
         "gpu_power_w/0": 412.5,
         "gpu_sm_clock_hz/0": 1.98e9,
         "gpu_temperature_c/0": 61.0,
