@@ -27,10 +27,8 @@ from orchestrator.ports import (
 from orchestrator.records import ARMS, Arm, BlockRecord, FailureClass, Outcome
 from orchestrator.run.ladder_gate import skipped
 from orchestrator.run.rehearsal import Recorded, Rehearsal
+from orchestrator.run.trial_seconds import Pair, TrialSeconds
 from orchestrator.store import TrialFolder
-
-Pair = tuple[BlockRecord, BlockRecord]
-"""(baseline block, speculative block)"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class TrialRunner:
         Pairs that an earlier, interrupted run completed are kept and not measured again.
         Raises: StoreError when records cannot be written (nothing else is lost).
         """
-        seconds = _Seconds(self.monotonic)
+        seconds = TrialSeconds(self.monotonic)
         folder.begin(trial)
         reason = self.gate(trial)
         if reason is not None:
@@ -144,7 +142,7 @@ class TrialRunner:
         folder: TrialFolder,
         report: ReportPair,
         pairs: list[Pair],
-        seconds: _Seconds,
+        seconds: TrialSeconds,
     ) -> Judgement:
         judgement = self.judge(trial, pairs)
         for moves in itertools.count():
@@ -169,7 +167,7 @@ class TrialRunner:
         folder: TrialFolder,
         report: ReportPair,
         pairs: list[Pair],
-        seconds: _Seconds,
+        seconds: TrialSeconds,
         judgement: Judgement,
     ) -> Judgement:
         """All pairs that are missing, on one lease. Raises: DevicesLost, DeploymentError, _Ended"""
@@ -248,7 +246,7 @@ class TrialRunner:
         lease: Lease,
         index: int,
         folder: TrialFolder,
-        seconds: _Seconds,
+        seconds: TrialSeconds,
     ) -> Pair:
         plan = blocks.pair(index)
         recorded = self._rehearse(trial, plan, lease)
@@ -354,61 +352,3 @@ def _goes_on(trial: Trial, pairs: Sequence[Pair]) -> bool:
     if protocol.trial_seconds is None or len(pairs) < protocol.pairs_min:
         return True
     return sum(block.duration_s for pair in pairs for block in pair) < protocol.trial_seconds
-
-
-class _Seconds:
-    """Where a trial's time went."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._now = monotonic
-        self._began = self._at = monotonic()
-        self._waiting_s: float | None = None
-        self._starting_s: float | None = None
-        self._warmup_s: float | None = None
-        self._measured_s = 0.0
-
-    def asked(self) -> None:
-        self._at = self._now()
-
-    def leased(self, starting_s: float) -> None:
-        """`starting_s` of the time since it was asked for went into engine starts."""
-        now = self._now()
-        self._waiting_s = (self._waiting_s or 0.0) + now - self._at
-        self._starting_s = (self._starting_s or 0.0) + starting_s
-        self._at = now
-
-    def warmed_up(self) -> None:
-        self._warmup_s = (self._warmup_s or 0.0) + self._now() - self._at
-
-    def turned(self, took_s: float) -> None:
-        """An arm was started and warmed up again for its turn."""
-        self._warmup_s = (self._warmup_s or 0.0) + took_s
-
-    def measured(self, pair: Pair) -> None:
-        self._measured_s += sum(block.duration_s for block in pair)
-
-    def outcome(
-        self,
-        trial: Trial,
-        status: Literal["finished", "failed", "stopped"],
-        pairs: Sequence[Pair],
-        valid: int,
-        *,
-        failure: FailureClass | None = None,
-        cause: str | None = None,
-        log: str | None = None,
-    ) -> Outcome:
-        return Outcome(
-            trial_id=trial.id,
-            status=status,
-            failure=failure,
-            cause=cause,
-            log_tail=log or None,
-            pairs_measured=len(pairs),
-            pairs_valid=valid,
-            wall_s=self._now() - self._began,
-            waiting_s=self._waiting_s,
-            starting_s=self._starting_s,
-            warmup_s=self._warmup_s,
-            measured_s=self._measured_s if pairs else None,
-        )

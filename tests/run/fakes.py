@@ -20,7 +20,8 @@ from orchestrator.records import (
     RequestRecord,
     Sample,
 )
-from orchestrator.run.trial import Judgement, Pair
+from orchestrator.run.trial import Judgement
+from orchestrator.run.trial_seconds import Pair
 
 BASELINE = Deployment("target", {"max_model_len": 128})
 
